@@ -1,0 +1,133 @@
+// Package translators is the narrow waist between front ends and back ends. A front end (airflow, kfp) reads a DAG in its
+// orchestrator's form and produces a dagbridgev1.Workflow; a back end's translator (slurm, kubernetes) takes a Submission
+// and produces native text. They meet nowhere else.
+//
+// This package and all below it are pure: no context, network, files, clock, randomness or logging. The same input gives
+// the same bytes, so that a golden file can hold them. They import proto, each other from the leaves up, and nothing of
+// the server's.
+package translators
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+)
+
+// Submission is one native job to be made: one attempt of a job, or of a whole array.
+type Submission struct {
+	// Token is what the native job is recognised by: "<job id>.<attempt number>".
+	Token string
+	// Job is the job the attempt belongs to; of an array, the parent. Its id, key, tryNumber and owner are set.
+	Job *dagbridgev1.Job
+	// Task is what to run, normalised by graph.Normalize; script text included.
+	Task *dagbridgev1.Task
+	// Instances are the array's instances that this attempt runs, in ascending position; nil for a single task.
+	Instances []Instance
+	// Depends is kept by the scheduler itself. The zero value: nothing to wait for.
+	Depends Dependencies
+	// Inputs are the upstream tasks' outputs, by task id in ascending order.
+	Inputs []Input
+	// Hold: the scheduler takes it but must not start it before a Change releases it.
+	Hold bool
+}
+
+// Instance is one element of an array.
+type Instance struct {
+	// Position in task.array.items, from 0; the native array index.
+	Position int
+	// JobID is the id of the instance's own job.
+	JobID string
+}
+
+// DependencyType is Slurm's word; other schedulers have none of them.
+type DependencyType string
+
+// The dependency types that a native edge may have.
+const (
+	After      DependencyType = "after"
+	AfterOK    DependencyType = "afterok"
+	AfterNotOK DependencyType = "afternotok"
+	AfterAny   DependencyType = "afterany"
+	AfterCorr  DependencyType = "aftercorr"
+)
+
+// Dependency is one edge that the scheduler keeps.
+type Dependency struct {
+	Type DependencyType
+	// NativeID of the upstream's current attempt ("1234", "1234_7").
+	NativeID string
+	// Delay after the upstream's start, with After only; whole minutes.
+	Delay time.Duration
+}
+
+// Dependencies is a whole dependency expression: all of the terms, or any one of them.
+type Dependencies struct {
+	Any   bool
+	Terms []Dependency
+}
+
+// Input is what one upstream task leaves to the program, a member of the JSON object in DAGBRIDGE_INPUTS.
+type Input struct {
+	// Task is the upstream's task id, the member's name.
+	Task string
+	// JSON is the member's value, when it is known at submission: an object of outputs; of a mapped upstream a list of such.
+	JSON string
+	// Jobs, when JSON is empty: the upstream ends only later, natively before this one. Their output files are read when the
+	// program starts; one that left none counts as {}.
+	Jobs []InputJob
+	// Mapped: the member is a list with one element for each of Jobs, else Jobs has one element and the member is its object.
+	Mapped bool
+}
+
+// InputJob says where an upstream's outputs will be found.
+type InputJob struct {
+	// JobID is the upstream's; of an array's instance the parent's.
+	JobID string
+	// Owner of the upstream job.
+	Owner string
+	// Position in the array; -1 for a single task.
+	Position int
+}
+
+// Rendering is a Submission in a scheduler's own words.
+type Rendering struct {
+	// Text is what a person would hand to the scheduler's own tool.
+	Text string
+	// Notices are sentences on what was changed or means nothing here.
+	Notices []string
+}
+
+// Fault is one thing that is wrong with an input.
+type Fault struct {
+	// Field is the path to the faulty field in the request's JSON form: "tasks[2].resources.memory".
+	Field string
+	// Description is a sentence: what is wrong and what to do.
+	Description string
+}
+
+// Faults is all that is wrong with an input. It is an error when it is not empty.
+type Faults []Fault
+
+// Error lists all faults, one a line.
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = fmt.Sprintf("%s: %s", fault.Field, fault.Description)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// OrNil is the faults as an error, nil when there are none.
+func (f Faults) OrNil() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return f
+}
+
+// Add appends a fault.
+func (f *Faults) Add(field, format string, args ...any) {
+	*f = append(*f, Fault{Field: field, Description: fmt.Sprintf(format, args...)})
+}
