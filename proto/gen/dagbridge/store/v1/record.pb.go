@@ -113,7 +113,11 @@ type JobRecord struct {
 	// Of an array's instance: its position in the items.
 	Position int32 `protobuf:"varint,16,opt,name=position,proto3" json:"position,omitempty"`
 	// No further try will come, whatever maxTries says.
-	NoMoreTries   bool `protobuf:"varint,17,opt,name=no_more_tries,json=noMoreTries,proto3" json:"no_more_tries,omitempty"`
+	NoMoreTries bool `protobuf:"varint,17,opt,name=no_more_tries,json=noMoreTries,proto3" json:"no_more_tries,omitempty"`
+	// Of an array's parent: its instances are native jobs of their own, since the cluster has no arrays or none so large.
+	Unrolled bool `protobuf:"varint,18,opt,name=unrolled,proto3" json:"unrolled,omitempty"`
+	// The current attempt was submitted held, so it is for the gateway to release it; other holds are somebody else's.
+	Held          bool `protobuf:"varint,19,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -267,6 +271,20 @@ func (x *JobRecord) GetNoMoreTries() bool {
 	return false
 }
 
+func (x *JobRecord) GetUnrolled() bool {
+	if x != nil {
+		return x.Unrolled
+	}
+	return false
+}
+
+func (x *JobRecord) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
 // TaskRecord is the normalised task of a job, written once. A long script is kept apart, by its digest.
 type TaskRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -329,7 +347,7 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xa8\x05\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xd8\x05\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
 	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
@@ -349,7 +367,9 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x06staged\x18\x0e \x03(\v2).dagbridge.store.v1.JobRecord.StagedEntryR\x06staged\x12\x1c\n" +
 	"\tpositions\x18\x0f \x03(\x05R\tpositions\x12\x1a\n" +
 	"\bposition\x18\x10 \x01(\x05R\bposition\x12\"\n" +
-	"\rno_more_tries\x18\x11 \x01(\bR\vnoMoreTries\x1aM\n" +
+	"\rno_more_tries\x18\x11 \x01(\bR\vnoMoreTries\x12\x1a\n" +
+	"\bunrolled\x18\x12 \x01(\bR\bunrolled\x12\x12\n" +
+	"\x04held\x18\x13 \x01(\bR\x04held\x1aM\n" +
 	"\vStagedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.dagbridge.v1.JsonR\x05value:\x028\x01\"Y\n" +
