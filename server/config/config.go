@@ -1,0 +1,180 @@
+// Package config is the gateway's configuration: one struct, read from one YAML file.
+//
+// Load reports everything that is wrong with a file at once, each fault with its line. What a file leaves out has the value
+// that Default, or the setDefaults of the part concerned, gives it. The reference page README.md beside this file is made
+// from the doc comments of the fields below. The package opens no file but the configuration itself: that a certificate can
+// be read, or a cluster answers, is found by those who use it.
+package config
+
+import "time"
+
+//go:generate go test -run TestReference -update .
+
+// Config is the whole configuration. Relative paths are taken from the working directory of the gateway.
+type Config struct {
+	// Where the gateway answers. Anything but a loopback address needs listen.tls and auth.tokens.
+	Listen Listen `yaml:"listen"`
+	// Folder of the gateway's own files: the store, and the jobs of local clusters. Made when it is not there.
+	Data string `yaml:"data"`
+	// Who may use the gateway.
+	Auth Auth `yaml:"auth"`
+	// Where jobs run. The first one takes the tasks that name none. Without any: one named "local", this machine.
+	Clusters []Cluster `yaml:"clusters"`
+	// How long jobs that have ended are remembered.
+	Retention Retention `yaml:"retention"`
+}
+
+// Listen is where the gateway answers.
+type Listen struct {
+	// host:port of the gRPC API. Port 0 takes a free one.
+	GRPC string `yaml:"grpc"`
+	// host:port of the REST API, /openapi.json, /healthz, /readyz and /metrics. Port 0 takes a free one.
+	HTTP string `yaml:"http"`
+	// Certificate of both.
+	TLS TLS `yaml:"tls"`
+}
+
+// TLS is a certificate and its key.
+type TLS struct {
+	// PEM file of the certificate and those that signed it.
+	Cert string `yaml:"cert"`
+	// PEM file of its key.
+	Key string `yaml:"key"`
+}
+
+// Auth is who may use the gateway.
+type Auth struct {
+	// Bearer tokens. With none, everybody who reaches the gateway may use it, as the gateway's own user.
+	Tokens []Token `yaml:"tokens"`
+}
+
+// Token is one bearer token. The token itself is nowhere but with its user.
+type Token struct {
+	// Owner of the jobs that come with this token.
+	Name string `yaml:"name"`
+	// SHA-256 of the token, 64 hexadecimal digits: printf %s "$TOKEN" | sha256sum.
+	SHA256 string `yaml:"sha256"`
+}
+
+// Cluster is one place to run jobs: a name and exactly one of local, slurm and kubernetes.
+type Cluster struct {
+	// What tasks call it.
+	Name string `yaml:"name"`
+	// Processes on the gateway's machine.
+	Local *Local `yaml:"local"`
+	// A Slurm cluster.
+	Slurm *Slurm `yaml:"slurm"`
+	// A Kubernetes cluster. Not supported yet.
+	Kubernetes *Kubernetes `yaml:"kubernetes"`
+}
+
+// Local is the gateway's machine as a cluster. Jobs wait until their CPUs and memory fit.
+type Local struct {
+	// CPUs that jobs share. 0: all of the machine's.
+	CPUs int `yaml:"cpus"`
+	// Memory that jobs share, as in Kubernetes ("8Gi"). Left out: all of the machine's.
+	Memory Memory `yaml:"memory"`
+	// Shell lines before every job's program.
+	Prologue string `yaml:"prologue"`
+}
+
+// Slurm is a Slurm cluster. With both rest and cli, REST submits, changes and cancels, and the commands look.
+type Slurm struct {
+	// Through slurmrestd.
+	REST *SlurmREST `yaml:"rest"`
+	// Through sbatch, squeue, sacct, scancel and scontrol. They are found in PATH; SLURM_CONF is honoured.
+	CLI *SlurmCLI `yaml:"cli"`
+	// Through a login node. Not supported yet.
+	SSH *SlurmSSH `yaml:"ssh"`
+	// Absolute path of a folder that the gateway and the nodes see under the same name: logs, outputs and markers of jobs.
+	WorkDir string `yaml:"workDir"`
+	// How often the cluster is looked at while jobs are live there.
+	PollInterval time.Duration `yaml:"pollInterval"`
+	// Shell lines before every job's program ("module load python").
+	Prologue string `yaml:"prologue"`
+	// Run programs from a login shell, so that the site's profile applies.
+	LoginShell bool `yaml:"loginShell"`
+	// Partition of tasks that name none. Left out: Slurm's default.
+	Partition string `yaml:"partition"`
+	// Account of tasks that name none. Left out: the user's default.
+	Account string `yaml:"account"`
+	// QOS of tasks that name none. Left out: the account's default.
+	QOS string `yaml:"qos"`
+	// What slurmrestd does not tell about the site.
+	Limits SlurmLimits `yaml:"limits"`
+}
+
+// SlurmREST is how slurmrestd is reached.
+type SlurmREST struct {
+	// Address of slurmrestd ("http://127.0.0.1:6820").
+	URL string `yaml:"url"`
+	// User that the jobs belong to.
+	User string `yaml:"user"`
+	// File with that user's JWT. Read again when it changes and whenever Slurm refuses the token.
+	TokenFile string `yaml:"tokenFile"`
+}
+
+// SlurmCLI is how Slurm's commands are run.
+type SlurmCLI struct {
+	// Folder of the commands. Left out: they are found in PATH.
+	Path string `yaml:"path"`
+}
+
+// SlurmSSH is how Slurm's commands are run on a login node.
+type SlurmSSH struct {
+	// Name or address of the login node.
+	Host string `yaml:"host"`
+	// Its port.
+	Port int `yaml:"port"`
+	// User to log in as.
+	User string `yaml:"user"`
+	// Private key.
+	KeyFile string `yaml:"keyFile"`
+	// Keys by which hosts are known.
+	KnownHostsFile string `yaml:"knownHostsFile"`
+}
+
+// SlurmLimits mirror the site's slurm.conf.
+type SlurmLimits struct {
+	// MaxArraySize: the greatest array index plus one.
+	MaxArraySize int `yaml:"maxArraySize"`
+	// MinJobAge: for how long slurmctld remembers an ended job.
+	MinJobAge time.Duration `yaml:"minJobAge"`
+}
+
+// Kubernetes is a Kubernetes cluster.
+type Kubernetes struct {
+	// Path of a kubeconfig. Left out: in-cluster.
+	Kubeconfig string `yaml:"kubeconfig"`
+	// Context in it. Left out: the current one.
+	Context string `yaml:"context"`
+	// Namespace of tasks that name none.
+	Namespace string `yaml:"namespace"`
+	// Image of tasks that name none.
+	Image string `yaml:"image"`
+}
+
+// Retention says when jobs that have ended are forgotten. Live ones never are.
+type Retention struct {
+	// After this long. 0: never.
+	Age time.Duration `yaml:"age"`
+	// The oldest, when there are more than this many. 0: no limit.
+	Jobs int `yaml:"jobs"`
+}
+
+// Default is the configuration without a file: this machine, on loopback.
+func Default() *Config {
+	return &Config{
+		Listen:    Listen{GRPC: "127.0.0.1:7070", HTTP: "127.0.0.1:7071"},
+		Data:      "./dagbridge-data",
+		Clusters:  []Cluster{{Name: "local", Local: &Local{}}},
+		Retention: Retention{Age: 90 * 24 * time.Hour, Jobs: 1_000_000},
+	}
+}
+
+func (s *Slurm) setDefaults() {
+	s.PollInterval = 5 * time.Second
+	s.Limits = SlurmLimits{MaxArraySize: 1001, MinJobAge: 300 * time.Second}
+}
+
+func (s *SlurmSSH) setDefaults() { s.Port = 22 }

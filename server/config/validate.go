@@ -1,0 +1,187 @@
+package config
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// faults is everything that is wrong with the values, each with its path and without a line.
+func (c *Config) faults() []Fault {
+	var f Faults
+	c.Listen.check(&f, len(c.Auth.Tokens) > 0)
+	if c.Data == "" {
+		f.add(0, "data", "name the folder of the gateway's own files")
+	}
+	c.Auth.check(&f)
+	if len(c.Clusters) == 0 {
+		f.add(0, "clusters", "there is none; leave the key out to have this machine as a cluster")
+	}
+	names := map[string]int{}
+	for i := range c.Clusters {
+		path := fmt.Sprintf("clusters[%d]", i)
+		c.Clusters[i].check(&f, path)
+		name := c.Clusters[i].Name
+		if first, ok := names[name]; ok && name != "" {
+			f.add(0, path+".name", "clusters[%d] is called %q already", first, name)
+		} else {
+			names[name] = i
+		}
+	}
+	if c.Retention.Age < 0 {
+		f.add(0, "retention.age", "a duration cannot be negative; 0 keeps jobs for ever")
+	}
+	if c.Retention.Jobs < 0 {
+		f.add(0, "retention.jobs", "a number of jobs cannot be negative; 0 sets no limit")
+	}
+	return f.List
+}
+
+func (l *Listen) check(f *Faults, tokens bool) {
+	addresses := []struct{ path, value string }{{"listen.grpc", l.GRPC}, {"listen.http", l.HTTP}}
+	for _, a := range addresses {
+		host, port, err := net.SplitHostPort(a.value)
+		number, badPort := strconv.ParseUint(port, 10, 16)
+		if err != nil || badPort != nil {
+			f.add(0, a.path, "%q is not host:port, as in 127.0.0.1:7070", a.value)
+			continue
+		}
+		var missing []string
+		if l.TLS.Cert == "" && l.TLS.Key == "" {
+			missing = append(missing, "listen.tls")
+		}
+		if !tokens {
+			missing = append(missing, "auth.tokens")
+		}
+		if len(missing) > 0 && !IsLoopback(host) {
+			f.add(0, a.path, "%s is reached from other machines, which needs listen.tls and auth.tokens; %s not set. Set both, or listen on 127.0.0.1",
+				a.value, strings.Join(missing, " and ")+are(missing))
+		}
+		if a.path == "listen.http" && a.value == l.GRPC && number != 0 {
+			f.add(0, a.path, "%s is listen.grpc's address; the two doors need one each", a.value)
+		}
+	}
+	switch {
+	case l.TLS.Cert != "" && l.TLS.Key == "":
+		f.add(0, "listen.tls.key", "a certificate needs its key; name the key's file")
+	case l.TLS.Cert == "" && l.TLS.Key != "":
+		f.add(0, "listen.tls.cert", "a key needs its certificate; name the certificate's file")
+	}
+}
+
+func are(words []string) string {
+	if len(words) == 1 {
+		return " is"
+	}
+	return " are"
+}
+
+// IsLoopback says whether only this machine reaches a host.
+func IsLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+func (a *Auth) check(f *Faults) {
+	names, digests := map[string]bool{}, map[string]bool{}
+	for i, token := range a.Tokens {
+		path := fmt.Sprintf("auth.tokens[%d]", i)
+		if token.Name == "" || hasControl(token.Name) {
+			f.add(0, path+".name", "a token needs a name without control characters; it becomes the owner of the jobs that come with it")
+		} else if names[token.Name] {
+			f.add(0, path+".name", "another token is called %q", token.Name)
+		}
+		names[token.Name] = true
+		digest := strings.ToLower(token.SHA256)
+		raw, err := hex.DecodeString(digest)
+		switch {
+		case err != nil || len(raw) != 32:
+			f.add(0, path+".sha256", `this is not the SHA-256 of a token, 64 hexadecimal digits; make it with: printf %%s "$TOKEN" | sha256sum`)
+		case digests[digest]:
+			f.add(0, path+".sha256", "another token has the same digest")
+		}
+		digests[digest] = true
+	}
+}
+
+func (c *Cluster) check(f *Faults, path string) {
+	if c.Name == "" || len(c.Name) > 256 || hasControl(c.Name) {
+		f.add(0, path+".name", "a cluster needs a name of at most 256 bytes without control characters")
+	}
+	var kinds []string
+	if c.Local != nil {
+		kinds = append(kinds, "local")
+		if c.Local.CPUs < 0 {
+			f.add(0, path+".local.cpus", "a number of CPUs cannot be negative; 0 takes all of the machine's")
+		}
+	}
+	if c.Slurm != nil {
+		kinds = append(kinds, "slurm")
+		c.Slurm.check(f, path+".slurm")
+	}
+	if c.Kubernetes != nil {
+		kinds = append(kinds, "kubernetes")
+		f.add(0, path+".kubernetes", "Kubernetes clusters are not supported yet")
+	}
+	switch len(kinds) {
+	case 0:
+		f.add(0, path, "say what kind of cluster it is: local or slurm")
+	case 1:
+	default:
+		f.add(0, path, "%s exclude each other; make them clusters of their own", strings.Join(kinds, " and "))
+	}
+}
+
+func (s *Slurm) check(f *Faults, path string) {
+	if s.SSH != nil {
+		f.add(0, path+".ssh", "Slurm over ssh is not supported yet; use rest or cli")
+	}
+	if s.REST == nil && s.CLI == nil && s.SSH == nil {
+		f.add(0, path, "say how Slurm is reached: rest, cli, or both")
+	}
+	if s.REST != nil {
+		s.REST.check(f, path+".rest")
+	}
+	if !filepath.IsAbs(s.WorkDir) {
+		f.add(0, path+".workDir", "name a folder by its absolute path that the gateway and the nodes share")
+	}
+	if s.PollInterval < 100*time.Millisecond {
+		f.add(0, path+".pollInterval", "%s is too often for a scheduler; 100ms is the least, 5s is usual", s.PollInterval)
+	}
+	if s.Limits.MaxArraySize < 1 {
+		f.add(0, path+".limits.maxArraySize", "this is slurm.conf's MaxArraySize, 1 or more")
+	}
+	if s.Limits.MinJobAge <= 0 {
+		f.add(0, path+".limits.minJobAge", "this is slurm.conf's MinJobAge, more than 0s")
+	}
+	for _, word := range []struct{ key, value string }{{"partition", s.Partition}, {"account", s.Account}, {"qos", s.QOS}} {
+		if strings.ContainsFunc(word.value, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+			f.add(0, path+"."+word.key, "%q has blanks or control characters", word.value)
+		}
+	}
+}
+
+func (r *SlurmREST) check(f *Faults, path string) {
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		f.add(0, path+".url", "%q is not slurmrestd's address, as in http://127.0.0.1:6820", r.URL)
+	}
+	if r.User == "" {
+		f.add(0, path+".user", "name the user that the jobs belong to")
+	}
+	if r.TokenFile == "" {
+		f.add(0, path+".tokenFile", "name the file that holds the user's JWT (scontrol token)")
+	}
+}
+
+func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }
