@@ -1,0 +1,35 @@
+package graph
+
+import (
+	"maps"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// InstanceTask is the task of one instance of an array: the item's env merged over the task's, its argv appended to the
+// command, its position as map index, and no array. Position must be one of the items'. The parts that instances have in
+// common are shared with the array's task, not copied: both are to be left as they are.
+func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
+	item := t.GetArray().GetItems()[position]
+	instance := &dagbridgev1.Task{}
+	t.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		instance.ProtoReflect().Set(field, value)
+		return true
+	})
+	instance.Array = nil
+	instance.Key = unmapped(t.GetKey())
+	instance.Key.MapIndex = []int32{int32(position)}
+	if len(item.GetEnv()) > 0 {
+		env := make(map[string]string, len(t.GetEnv())+len(item.GetEnv()))
+		maps.Copy(env, t.GetEnv())
+		maps.Copy(env, item.GetEnv())
+		instance.Env = env
+	}
+	if len(item.GetArgv()) > 0 {
+		argv := make([]string, 0, len(t.GetCommand().GetArgv())+len(item.GetArgv()))
+		argv = append(append(argv, t.GetCommand().GetArgv()...), item.GetArgv()...)
+		instance.Command = &dagbridgev1.Command{Argv: argv}
+	}
+	return instance
+}

@@ -1,0 +1,36 @@
+package graph
+
+import (
+	"fmt"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// What the protocol has and this release does not do is refused by name: ignored, it would do something else than was asked.
+
+func (c *checker) checkUnsupportedWorkflow() {
+	c.refuse("airflowDag", c.w.GetAirflowDag() != nil)
+	c.refuse("kfpPipeline", c.w.GetKfpPipeline() != "")
+}
+
+func (c *checker) checkUnsupportedTask(at string, t *dagbridgev1.Task) {
+	c.refuse(at+".fallbacks", len(t.GetFallbacks()) > 0)
+	c.refuse(at+".container", t.GetContainer() != nil)
+	c.refuse(at+".when", t.GetWhen() != nil)
+	c.refuse(at+".array.from", t.GetArray().GetFrom() != nil)
+	c.refuse(at+".slurm.container", t.GetSlurm().GetContainer() != "")
+	c.refuse(at+".kubernetes", proto.Size(t.GetKubernetes()) > 0)
+	for j, e := range t.GetUpstream() {
+		c.refuse(fmt.Sprintf("%s.upstream[%d].native", at, j), e.GetNative() != nil)
+		if e.GetCondition() == dagbridgev1.Edge_SINGLETON {
+			c.add(fmt.Sprintf("%s.upstream[%d].condition", at, j), "SINGLETON is not supported yet")
+		}
+	}
+}
+
+func (c *checker) refuse(field string, set bool) {
+	if set {
+		c.add(field, "is not supported yet")
+	}
+}
