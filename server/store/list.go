@@ -1,0 +1,290 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+)
+
+const (
+	// DefaultPageSize and MaxPageSize of lists.
+	DefaultPageSize = 100
+	MaxPageSize     = 1000
+	// pageBudget bounds how many index entries and records one page looks at, some 30 ms.
+	pageBudget = 10_000
+)
+
+// List answers with the jobs that a filter chooses, newest first (an array's instances: the highest position first), and the
+// token of the next page, "" on the last one. resume is where a watch goes on without a gap after this page.
+//
+// It reads the lists that the filter names and keeps what is in all of them, so its work is that of the shortest. What has no
+// list (cluster, deployment or orchestrator alone; which of the live states) is looked for among what the lists yield; a
+// page that has looked at too many for too little ends early, and may be empty while there is a next one.
+func (s *Store) List(f *dagbridgev1.JobFilter, pageSize int, pageToken string) (found []*dagbridgev1.Job, next, resume string, err error) {
+	p := page{size: pageSize, token: pageToken, of: f}
+	err = s.View(func(tx *Tx) error {
+		resume = s.ResumeToken(tx.bucket(changes).Sequence())
+		sets, width := tx.jobSets(f)
+		next, err = p.read(sets, width, func(id string) bool {
+			job := tx.Record(id).GetJob()
+			if !Match(f, job) {
+				return false
+			}
+			found = append(found, job)
+			return true
+		})
+		return err
+	})
+	return found, next, resume, err
+}
+
+// ListRuns answers with the runs that a request chooses, newest first, and the token of the next page, "" on the last one.
+// Its state is not looked at: the states of runs are computed, by the engine.
+func (s *Store) ListRuns(req *dagbridgev1.ListRunsRequest) (found []*dagbridgev1.Run, next string, err error) {
+	of := proto.CloneOf(req)
+	of.PageSize, of.PageToken = 0, ""
+	p := page{size: int(req.GetPageSize()), token: req.GetPageToken(), of: of}
+	err = s.View(func(tx *Tx) error {
+		next, err = p.read(tx.runSets(req), idLen, func(id string) bool {
+			run := tx.Run(id)
+			if !matchRun(req, run) {
+				return false
+			}
+			found = append(found, run)
+			return true
+		})
+		return err
+	})
+	return found, next, err
+}
+
+// jobSets are the sets that hold every job the filter chooses, and the length of their positions.
+func (tx *Tx) jobSets(f *dagbridgev1.JobFilter) ([]source, int) {
+	if f.GetParent() != "" {
+		parent, ok := parseID(f.GetParent())
+		if !ok {
+			return []source{union{}}, idLen
+		}
+		return []source{tx.list(list(listChildren, parent))}, 4 + idLen
+	}
+	if f.GetNativeId() != "" {
+		return []source{tx.nativeSet(f.GetNativeId(), f.GetCluster())}, idLen
+	}
+	var sets []source
+	switch {
+	case f.GetWorkflow() != "" && f.GetRun() != "" && f.GetTask() != "":
+		sets = append(sets, tx.taskSet(f))
+	case f.GetWorkflow() != "" && f.GetRun() != "":
+		sets = append(sets, tx.runSet(f))
+	case f.GetWorkflow() != "":
+		sets = append(sets, tx.list(listOf(listWorkflow, f.GetWorkflow())))
+	}
+	for _, label := range f.GetLabel() {
+		sets = append(sets, tx.list(listOf(listLabel, label)))
+	}
+	if len(f.GetState()) > 0 || len(sets) == 0 {
+		sets = append(sets, tx.stateSet(f.GetState()))
+	}
+	return sets, idLen
+}
+
+func (tx *Tx) list(prefix []byte) source {
+	return &postings{c: tx.bucket(lists).Cursor(), prefix: prefix}
+}
+
+// stateSet: the jobs in any of some states; those in any live state when one is asked for. Of no states: all jobs.
+func (tx *Tx) stateSet(states []dagbridgev1.Job_State) source {
+	if len(states) == 0 {
+		for state := range dagbridgev1.Job_State_name {
+			states = append(states, dagbridgev1.Job_State(state))
+		}
+	}
+	var u union
+	alive := false
+	for _, state := range states {
+		if ended(state) {
+			u = append(u, tx.list(list(listEnded, []byte{byte(state)})))
+		} else if !alive {
+			alive = true
+			u = append(u, tx.list([]byte{listLive}))
+		}
+	}
+	return u
+}
+
+// taskSet: the jobs of a task of a run, of every try and map index.
+func (tx *Tx) taskSet(f *dagbridgev1.JobFilter) source {
+	var key []byte
+	for _, part := range []string{f.GetWorkflow(), f.GetRun(), f.GetTask(), f.GetDeployment(), f.GetOrchestrator()} {
+		if part == "" {
+			break
+		}
+		key = appendPart(key, part)
+	}
+	var found [][]byte
+	tx.scan(names, key, func(_, id []byte) bool {
+		if len(id) == idLen {
+			found = append(found, id)
+		}
+		return true
+	})
+	return newIDs(found)
+}
+
+// runSet: the jobs of the runs of that name.
+func (tx *Tx) runSet(f *dagbridgev1.JobFilter) source {
+	var u union
+	tx.scan(runnames, appendPart(appendPart(nil, f.GetWorkflow()), f.GetRun()), func(_, id []byte) bool {
+		u = append(u, tx.list(list(listRunJobs, id)))
+		return true
+	})
+	return u
+}
+
+// nativeSet: the jobs that had a native id.
+func (tx *Tx) nativeSet(nativeID, cluster string) source {
+	prefix := appendPart(nil, nativeID)
+	if cluster != "" {
+		prefix = appendPart(prefix, cluster)
+	}
+	var found [][]byte
+	tx.scan(natives, prefix, func(key, _ []byte) bool {
+		found = append(found, key[len(key)-4-idLen:len(key)-4])
+		return true
+	})
+	return newIDs(found)
+}
+
+// runSets are the sets that hold every run the request chooses.
+func (tx *Tx) runSets(req *dagbridgev1.ListRunsRequest) []source {
+	switch {
+	case req.GetWorkflow() == "":
+		return []source{&postings{c: tx.bucket(runs).Cursor()}}
+	case req.GetRun() == "":
+		return []source{tx.list(listOf(listWorkflowRuns, req.GetWorkflow()))}
+	}
+	var found [][]byte
+	tx.scan(runnames, appendPart(appendPart(nil, req.GetWorkflow()), req.GetRun()), func(_, id []byte) bool {
+		found = append(found, id)
+		return true
+	})
+	return []source{newIDs(found)}
+}
+
+// page is one page of a list.
+type page struct {
+	size  int
+	token string
+	of    proto.Message // what is listed: a token of another list is refused
+}
+
+// read calls take for what is in all sets, from where the token says, until take has said yes often enough.
+func (p page) read(sets []source, width int, take func(id string) bool) (next string, err error) {
+	bound := bytes.Repeat([]byte{0xff}, width)
+	if p.token != "" {
+		if bound, err = p.position(width); err != nil {
+			return "", err
+		}
+	}
+	size := p.size
+	if size <= 0 {
+		size = DefaultPageSize
+	}
+	size = min(size, MaxPageSize)
+	budget := pageBudget
+	for more := true; more; {
+		at := intersect(sets, bound, &budget)
+		if at == nil {
+			return "", nil
+		}
+		if size == 0 || budget <= 0 {
+			return p.mark(at), nil
+		}
+		if take(formatID(at[len(at)-idLen:])) {
+			size--
+		}
+		bound, more = pred(at)
+	}
+	return "", nil
+}
+
+// mark is the token of a page that begins at a position: a digest of what is listed, then the position.
+func (p page) mark(position []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append(p.digest(), position...))
+}
+
+func (p page) position(width int) ([]byte, error) {
+	b, err := base64.RawURLEncoding.DecodeString(p.token)
+	digest := p.digest()
+	if err != nil || len(b) != len(digest)+width || !bytes.HasPrefix(b, digest) {
+		return nil, fmt.Errorf("%w: page token %q; leave it out to begin with the first page, and keep the filter while paging", ErrBadToken, p.token)
+	}
+	return b[len(digest):], nil
+}
+
+func (p page) digest() []byte {
+	b, _ := proto.MarshalOptions{Deterministic: true}.Marshal(p.of)
+	sum := sha256.Sum256(b)
+	return sum[:4]
+}
+
+// Match: the filter chooses the job. An array's instances are chosen by parent or native id alone.
+func Match(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
+	key := job.GetKey()
+	return job != nil &&
+		is(f.GetDeployment(), key.GetDeployment()) &&
+		is(f.GetOrchestrator(), key.GetOrchestrator()) &&
+		is(f.GetWorkflow(), key.GetWorkflow()) &&
+		is(f.GetRun(), key.GetRun()) &&
+		is(f.GetTask(), key.GetTask()) &&
+		matchParent(f, job) && matchState(f, job) && matchNative(f, job) && matchLabels(f, job)
+}
+
+// is: a word of a filter chooses a value. Left out, it chooses all.
+func is(want, value string) bool { return want == "" || want == value }
+
+func matchParent(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
+	return f.GetParent() == job.GetParent() || f.GetParent() == "" && f.GetNativeId() != ""
+}
+
+func matchState(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
+	for _, state := range f.GetState() {
+		if state == job.GetState() {
+			return true
+		}
+	}
+	return len(f.GetState()) == 0
+}
+
+func matchNative(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
+	if f.GetNativeId() == "" {
+		return is(f.GetCluster(), job.GetCluster())
+	}
+	for _, n := range nativeJobs(job) {
+		if n.id == f.GetNativeId() && is(f.GetCluster(), n.cluster) {
+			return true
+		}
+	}
+	return false
+}
+
+func matchLabels(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
+	for _, label := range f.GetLabel() {
+		name, want, _ := strings.Cut(label, "=")
+		if value, ok := job.GetLabels()[name]; !ok || value != want {
+			return false
+		}
+	}
+	return true
+}
+
+func matchRun(req *dagbridgev1.ListRunsRequest, run *dagbridgev1.Run) bool {
+	return is(req.GetDeployment(), run.GetDeployment()) && is(req.GetOrchestrator(), run.GetOrchestrator()) &&
+		is(req.GetWorkflow(), run.GetWorkflow()) && is(req.GetRun(), run.GetRun())
+}
