@@ -1,0 +1,95 @@
+package auth_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os/user"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/dagbridge/dagbridge/server/auth"
+	"github.com/dagbridge/dagbridge/server/config"
+)
+
+const method = "/dagbridge.v1.BridgeService/GetJob"
+
+func digest(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+func TestAuthorise(t *testing.T) {
+	t.Parallel()
+	guard, err := auth.New([]config.Token{{Name: "airflow", SHA256: digest("s3cret")}, {Name: "kfp", SHA256: strings.ToUpper(digest("other"))}})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		method, authorization, owner, fault string
+	}{
+		"the first token":    {method, "Bearer s3cret", "airflow", ""},
+		"the second token":   {method, "bearer other", "kfp", ""},
+		"spaces around":      {method, "Bearer  s3cret ", "airflow", ""},
+		"none":               {method, "", "", "this gateway needs a token"},
+		"a wrong one":        {method, "Bearer s3cre", "", "the gateway does not know this token"},
+		"an empty one":       {method, "Bearer ", "", "is not of the form"},
+		"its digest":         {method, "Bearer " + digest("s3cret"), "", "the gateway does not know this token"},
+		"another scheme":     {method, "Basic s3cret", "", "is not of the form"},
+		"health needs none":  {"/grpc.health.v1.Health/Check", "", "", ""},
+		"nor does it matter": {"/grpc.health.v1.Health/Watch", "Bearer wrong", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owner, err := guard.Authorise(c.method, c.authorization)
+			if c.fault == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.fault)
+				require.Equal(t, codes.Unauthenticated, status.Code(err))
+				require.NotContains(t, err.Error(), "s3cre", "a token is never repeated")
+			}
+			require.Equal(t, c.owner, owner)
+		})
+	}
+}
+
+func TestWithoutTokensEverybodyIsTheGatewaysUser(t *testing.T) {
+	t.Parallel()
+	guard, err := auth.New(nil)
+	require.NoError(t, err)
+	self, err := user.Current()
+	require.NoError(t, err)
+	ctx, err := guard.Admit(t.Context(), method)
+	require.NoError(t, err)
+	require.Equal(t, self.Username, auth.Owner(ctx))
+}
+
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	guard, err := auth.New([]config.Token{{Name: "airflow", SHA256: digest("s3cret")}})
+	require.NoError(t, err)
+	_, err = guard.Admit(t.Context(), method)
+	require.Equal(t, codes.Unauthenticated, status.Code(err))
+	ctx, err := guard.Admit(metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer s3cret")), method)
+	require.NoError(t, err)
+	require.Equal(t, "airflow", auth.Owner(ctx))
+	require.Empty(t, auth.Owner(t.Context()))
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for name, token := range map[string]config.Token{
+		"no hex":    {Name: "a", SHA256: strings.Repeat("x", 64)},
+		"too short": {Name: "a", SHA256: "ab"},
+		"no name":   {SHA256: digest("x")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := auth.New([]config.Token{token})
+			require.ErrorContains(t, err, "auth.tokens[0]")
+		})
+	}
+}
