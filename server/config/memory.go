@@ -3,7 +3,7 @@ package config
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/dagbridge/dagbridge/translators/graph"
 )
 
 // Memory is a number of bytes, written as in Kubernetes: "512Mi", "8Gi", "16G".
@@ -11,13 +11,12 @@ type Memory int64
 
 // UnmarshalText reads a quantity; the error is a sentence.
 func (m *Memory) UnmarshalText(text []byte) error {
-	q, err := resource.ParseQuantity(string(text))
+	bytes, err := graph.Memory(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is not an amount of memory; write it like 512Mi, 8Gi or 16G", text)
+		return fmt.Errorf("%q %w", text, err)
 	}
-	bytes := q.Value()
-	if bytes <= 0 {
-		return fmt.Errorf("%q is not an amount of memory above zero", text)
+	if bytes == 0 {
+		return fmt.Errorf("%q is no memory at all; leave it out to share all of the machine's", text)
 	}
 	*m = Memory(bytes)
 	return nil

@@ -1,0 +1,83 @@
+# dagbridge. `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# A binary without cgo runs on any Linux of its architecture.
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath
+# Unit tests need nothing but Go; the integration tests start a real Slurm.
+UNIT = ./clients/go/... ./cmd/... ./proto/... ./server/... ./translators/...
+INTEGRATION = ./integration/...
+TIMEOUT ?= 20m
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dagbridge
+BUF_VERSION := 1.75.0
+BUF := $(shell command -v buf || echo $(CACHE)/buf-$(BUF_VERSION)/bin/buf)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/dagbridge
+	$(BUILD) -o bin/ ./cmd/dagbridge
+
+.PHONY: demo
+demo: build ## run a small pipeline through an embedded gateway on this machine
+	@bin/dagbridge demo
+
+.PHONY: test
+test: vet ## vet, format, unit tests with the race detector, then the tests against a real Slurm
+	$(GO) test -race -timeout $(TIMEOUT) $(UNIT)
+	$(GO) test -timeout $(TIMEOUT) $(INTEGRATION)
+
+.PHONY: test-unit
+test-unit: vet ## the unit tests alone: nothing but Go is needed
+	$(GO) test -timeout $(TIMEOUT) $(UNIT)
+
+.PHONY: test-all
+test-all: verify test ## what test does, then the long runs: more histories, more kills, fuzzing
+	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 ./server/engine/... $(INTEGRATION)
+	@for package in $$(grep -rl '^func Fuzz' --include '*_test.go' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -h '^func Fuzz' $$package/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s $$package; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## the benchmarks, each beside what it is measured against
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 1h ./server/store/... ./integration/bench/...
+
+.PHONY: vet
+vet:
+	@unformatted=$$(gofmt -l clients cmd integration proto server translators); \
+	if [ -n "$$unformatted" ]; then printf 'gofmt -w is needed on:\n%s\n' "$$unformatted" >&2; exit 1; fi
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: vet ## vet and format; golangci-lint and buf lint too, where they are installed
+	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: only vet ran"; fi
+	@if [ -x "$(BUF)" ]; then "$(BUF)" lint; else echo "buf is not installed: make generate installs it"; fi
+
+.PHONY: generate
+generate: $(BUF) ## write the generated code and pages anew
+	"$(BUF)" lint
+	"$(BUF)" generate
+	$(GO) generate ./...
+
+.PHONY: verify
+verify: $(BUF) ## fail when generated code or pages are stale
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	"$(BUF)" lint && "$(BUF)" generate -o "$$fresh" && diff -r "$$fresh/proto/gen" proto/gen \
+		|| { echo "proto/gen is stale: make generate" >&2; exit 1; }
+	$(GO) test -run TestReference ./server/config
+
+.PHONY: tidy
+tidy: ## tidy go.mod and go.sum
+	$(GO) mod tidy
+
+# buf is one binary; where it is not installed it comes from its Python package, into a folder of its own.
+$(CACHE)/buf-$(BUF_VERSION)/bin/buf:
+	python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target $(CACHE)/buf-$(BUF_VERSION) buf-bin==$(BUF_VERSION)
