@@ -1,0 +1,167 @@
+// Package slurmtest starts a real, private Slurm on loopback for tests: munged, slurmdbd with its MariaDB, slurmctld, two
+// slurmd and slurmrestd, on free ports, with everything they write under one short folder in /tmp. Debian's packages are
+// installed when they are missing. It needs root, as slurmd does to become the jobs' users.
+//
+// A cluster never outlives its test binary: a watchdog holds the other end of a pipe and stops the daemons, each by its
+// recorded pid, when the binary ends, however it ends. A test binary that uses Shared calls Main from its TestMain.
+package slurmtest
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+//go:embed start-slurm.sh stop-slurm.sh daemon.sh
+var scripts embed.FS
+
+// User is the ordinary user whose account jobs over REST are charged to.
+const User = "slurmtest"
+
+// Options of a cluster. The zero value: accounting, two nodes.
+type Options struct {
+	// NoAccounting leaves slurmdbd and its database out.
+	NoAccounting bool
+	// Set holds further lines of slurm.conf, "MinJobAge=5", in place of those of the same name.
+	Set []string
+}
+
+// Cluster is a running Slurm.
+type Cluster struct {
+	// Prefix is the folder that everything is under.
+	Prefix string
+	// URL of slurmrestd.
+	URL string
+
+	watchdog io.Closer
+	stopped  chan struct{}
+}
+
+var shared struct {
+	sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Shared is the cluster that all tests of a binary share, started at the first call.
+func Shared(tb testing.TB) *Cluster {
+	tb.Helper()
+	shared.Do(func() { shared.cluster, shared.err = start(Options{}) })
+	if shared.err != nil {
+		tb.Fatal(shared.err)
+	}
+	return shared.cluster
+}
+
+// Main runs the tests of a binary and then ends the shared cluster. It is what TestMain calls.
+func Main(m *testing.M) {
+	code := m.Run()
+	if shared.cluster != nil {
+		shared.cluster.stop()
+	}
+	os.Exit(code)
+}
+
+// Start starts a cluster of the test's own, which ends with it.
+func Start(tb testing.TB, o Options) *Cluster {
+	tb.Helper()
+	c, err := start(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.stop)
+	return c
+}
+
+func start(o Options) (*Cluster, error) {
+	// sockets' paths are limited to 108 bytes, so the test's own temporary folder is too deep
+	prefix, err := os.MkdirTemp("/tmp", "dbslurm-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(prefix, 0o755); err != nil {
+		return nil, err
+	}
+	files, _ := scripts.ReadDir(".")
+	for _, f := range files {
+		text, _ := scripts.ReadFile(f.Name())
+		if err := os.WriteFile(filepath.Join(prefix, f.Name()), text, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	c := &Cluster{Prefix: prefix}
+	if err := c.watch(); err != nil {
+		return nil, err
+	}
+	var output []byte
+	for range 5 {
+		base := freePorts()
+		arguments := []string{"--base-port", fmt.Sprint(base)}
+		if o.NoAccounting {
+			arguments = append(arguments, "--no-accounting")
+		}
+		for _, line := range o.Set {
+			arguments = append(arguments, "--set", line)
+		}
+		c.URL = fmt.Sprintf("http://127.0.0.1:%d", base+2)
+		output, err = exec.Command(filepath.Join(prefix, "start-slurm.sh"), append(arguments, prefix)...).CombinedOutput()
+		if err == nil {
+			return c, nil
+		}
+		if !strings.Contains(string(output), "already in use") {
+			break
+		}
+	}
+	c.stop()
+	return nil, fmt.Errorf("Slurm does not start: %w\n%s", err, output)
+}
+
+// freePorts finds the first of 20 ports in a row that nobody listens on. Another process may still take one: the script says so.
+func freePorts() int {
+	for {
+		base := 20000 + rand.IntN(500)*20
+		free := true
+		for port := base; port < base+20 && free; port++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if free = err == nil; free {
+				l.Close()
+			}
+		}
+		if free {
+			return base
+		}
+	}
+}
+
+// watch starts the watchdog: a shell in a session of its own that waits for the end of its input.
+func (c *Cluster) watch() error {
+	cmd := exec.Command("/bin/sh", "-c", `read -r _; "$0/stop-slurm.sh" "$0"; rm -rf "$0"`, c.Prefix)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	c.watchdog, c.stopped = in, make(chan struct{})
+	go func() {
+		defer close(c.stopped)
+		_ = cmd.Wait()
+	}()
+	return nil
+}
+
+func (c *Cluster) stop() {
+	_ = c.watchdog.Close()
+	<-c.stopped
+}

@@ -1,0 +1,72 @@
+package slurmtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Bin is the folder of the cluster's own sbatch, squeue and so on.
+func (c *Cluster) Bin() string { return filepath.Join(c.Prefix, "bin") }
+
+// Run runs one of Slurm's commands as root and returns what it printed.
+func (c *Cluster) Run(tb testing.TB, command string, arguments ...string) string {
+	tb.Helper()
+	output, err := exec.Command(filepath.Join(c.Bin(), command), arguments...).CombinedOutput()
+	if err != nil {
+		tb.Fatalf("%s %s: %v\n%s", command, strings.Join(arguments, " "), err, output)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// Token makes a token for slurmrestd that is good for so many seconds.
+func (c *Cluster) Token(tb testing.TB, user, seconds string) string {
+	tb.Helper()
+	_, token, found := strings.Cut(c.Run(tb, "scontrol", "token", "lifespan="+seconds, "username="+user), "SLURM_JWT=")
+	if !found {
+		tb.Fatal("scontrol token printed no token")
+	}
+	return token
+}
+
+// TokenFile is a file with User's token.
+func (c *Cluster) TokenFile(tb testing.TB) string {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "slurm.jwt")
+	if err := os.WriteFile(file, []byte(c.Token(tb, User, "86400")+"\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return file
+}
+
+// WorkDir is a new folder that every user of the cluster can reach; a test's own temporary folder is root's alone.
+func (c *Cluster) WorkDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp(filepath.Join(c.Prefix, "out"), "work-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+// Daemon does "stop" (and waits), "kill" (by SIGKILL), "start" or "restart" to one of slurmctld, slurmdbd, slurmrestd,
+// slurmd-n1, slurmd-n2, mariadb and munged. After start and restart the daemon may not answer yet.
+func (c *Cluster) Daemon(tb testing.TB, action, daemon string) {
+	tb.Helper()
+	output, err := exec.Command(filepath.Join(c.Prefix, "daemon.sh"), c.Prefix, action, daemon).CombinedOutput()
+	if err != nil {
+		tb.Fatalf("%s %s: %v\n%s", action, daemon, err, output)
+	}
+}
+
+// Jobs counts the jobs and array elements that accounting has under a name, however they ended.
+func (c *Cluster) Jobs(tb testing.TB, name string) int {
+	tb.Helper()
+	output := c.Run(tb, "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "1970-01-02", "-E", "now", "--name="+name, "-o", "JobID")
+	return len(strings.Fields(output))
+}

@@ -1,0 +1,151 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// Alter rewrites dependencies, then lifts holds, of the jobs that still wait.
+func (b *Backend) Alter(ctx context.Context, changes []backend.Change) []error {
+	errs := make([]error, len(changes))
+	ids := make([]string, len(changes))
+	for i, change := range changes {
+		ids[i] = change.Ref.ID
+	}
+	x, err := b.look(ctx, ids)
+	if err != nil {
+		return everyError(errs, err)
+	}
+	waits := func(i int) bool { return x.waits(changes[i].Ref) }
+	parallel(ctx, len(changes), func(ctx context.Context, i int) {
+		if depends := changes[i].Depends; depends != nil && waits(i) {
+			errs[i] = b.orders.depend(ctx, ids[i], slurm.Expression(*depends))
+		}
+	})
+	var held []int
+	for i, change := range changes {
+		// a job whose dependency could not be set must not be let go without it
+		if change.Release && errs[i] == nil && waits(i) {
+			held = append(held, i)
+		}
+	}
+	for n, err := range b.orders.release(ctx, pick(ids, held)) {
+		errs[held[n]] = err
+	}
+	return errs
+}
+
+// waits says whether a job has something that is not running yet.
+func (x index) waits(ref backend.NativeRef) bool {
+	job := x.jobs[place{ref.ID, ref.Token}]
+	if job == nil {
+		return false
+	}
+	pending := func(r *record) bool {
+		if r == nil {
+			return false
+		}
+		native, known := r.native()
+		return !known || native.State == dagbridgev1.Job_SUBMITTED
+	}
+	if pending(job.single) || pending(job.rest) {
+		return true
+	}
+	for _, r := range job.elements {
+		if pending(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// Cancel ends what is still live of the jobs, a whole array by its id and some of its elements by theirs.
+func (b *Backend) Cancel(ctx context.Context, jobs []backend.Known) []error {
+	errs := make([]error, len(jobs))
+	ids := make([]string, len(jobs))
+	for i, job := range jobs {
+		ids[i] = job.Ref.ID
+	}
+	x, err := b.look(ctx, ids)
+	if err != nil {
+		return everyError(errs, err)
+	}
+	var targets []string
+	var owners []int
+	for i, job := range jobs {
+		for _, target := range x.targets(job) {
+			targets, owners = append(targets, target), append(owners, i)
+		}
+	}
+	if len(targets) == 0 {
+		return errs
+	}
+	for n, err := range b.orders.cancel(ctx, targets) {
+		errs[owners[n]] = errors.Join(errs[owners[n]], err)
+	}
+	return errs
+}
+
+// targets are what to cancel of a job.
+func (x index) targets(k backend.Known) []string {
+	job := x.jobs[place{k.Ref.ID, k.Ref.Token}]
+	if job == nil {
+		return nil
+	}
+	if len(k.Positions) == 0 {
+		if job.single != nil && job.single.ended() {
+			return nil
+		}
+		return []string{k.Ref.ID}
+	}
+	wanted := map[int]bool{}
+	var elements []string
+	for _, position := range k.Positions {
+		wanted[position] = true
+		if job.live(position) {
+			elements = append(elements, k.Ref.ID+"_"+strconv.Itoa(position))
+		}
+	}
+	others := false
+	for position, r := range job.elements {
+		others = others || !wanted[position] && !r.ended()
+	}
+	if len(elements) > 1 && !others && job.rest == nil {
+		return []string{k.Ref.ID}
+	}
+	return elements
+}
+
+// look asks the controller for some jobs; nothing when there are none to ask for.
+func (b *Backend) look(ctx context.Context, ids []string) (index, error) {
+	if len(ids) == 0 {
+		return index{}, nil
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	records, err := b.looks.jobs(ctx, ids)
+	if err != nil {
+		return index{}, err
+	}
+	return b.index(records), nil
+}
+
+func everyError(errs []error, err error) []error {
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+func pick(ids []string, positions []int) []string {
+	picked := make([]string, len(positions))
+	for n, i := range positions {
+		picked[n] = ids[i]
+	}
+	return picked
+}

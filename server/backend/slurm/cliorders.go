@@ -1,0 +1,79 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// harmless are complaints of scontrol's and scancel's about jobs that are not there any more.
+var harmless = regexp.MustCompile(`(?i)invalid job id|already completing or completed|job/step already|slurm_suspend error: no error`)
+
+// ordersAtOnce is how many jobs one command is given.
+const ordersAtOnce = 200
+
+func (c *cli) release(ctx context.Context, ids []string) []error {
+	return c.chunks(ctx, ids, func(ctx context.Context, ids []string) (output, error) {
+		return c.run(ctx, c.timeout, "scontrol", "release", strings.Join(ids, ","))
+	})
+}
+
+func (c *cli) cancel(ctx context.Context, ids []string) []error {
+	return c.chunks(ctx, ids, func(ctx context.Context, ids []string) (output, error) {
+		return c.run(ctx, c.timeout, "scancel", ids...)
+	})
+}
+
+func (c *cli) depend(ctx context.Context, id, expression string) error {
+	_, err := c.run(ctx, c.timeout, "scontrol", "update", "JobId="+id, "Dependency="+expression)
+	if err != nil && harmless.MatchString(err.Error()) {
+		return nil
+	}
+	return err
+}
+
+// chunks gives many jobs to one command, which goes on after a complaint; a complaint names the job it is about.
+func (c *cli) chunks(ctx context.Context, ids []string, order func(context.Context, []string) (output, error)) []error {
+	errs := make([]error, len(ids))
+	parallel(ctx, (len(ids)+ordersAtOnce-1)/ordersAtOnce, func(ctx context.Context, i int) {
+		from := i * ordersAtOnce
+		chunk := ids[from:min(from+ordersAtOnce, len(ids))]
+		o, err := order(ctx, chunk)
+		if err == nil {
+			return
+		}
+		complaints(o, err, chunk, errs[from:])
+	})
+	return errs
+}
+
+// complaints assigns what a command complained about to the jobs it was given.
+func complaints(o output, err error, ids []string, errs []error) {
+	var unassigned []string
+	for _, sentence := range o.sentences() {
+		if harmless.MatchString(sentence) {
+			continue
+		}
+		assigned := false
+		for i, id := range ids {
+			if regexp.MustCompile(`\b` + regexp.QuoteMeta(id) + `\b`).MatchString(sentence) {
+				errs[i], assigned = errors.New(sentence), true
+			}
+		}
+		if !assigned {
+			unassigned = append(unassigned, sentence)
+		}
+	}
+	if len(o.sentences()) == 0 {
+		unassigned = []string{err.Error()}
+	}
+	if len(unassigned) == 0 {
+		return
+	}
+	for i := range ids {
+		if errs[i] == nil {
+			errs[i] = errors.New(strings.Join(unassigned, "; "))
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// outputsLimit is what the wrapper takes from a program, in bytes.
+const outputsLimit = 48 << 10
+
+// makeFolder makes a job's own folder. It belongs to the job's user and to the gateway's group, which its files inherit: the
+// gateway reads what the job writes, and nobody else does. The folder above is the gateway's, so that no user can put
+// another in its place.
+func (b *Backend) makeFolder(jobID string) error {
+	dir := slurm.Dir(b.site, jobID)
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil // an earlier attempt's
+	}
+	if err == nil && os.Getuid() == 0 {
+		err = b.giveAway(dir)
+	}
+	if err == nil {
+		err = os.Chmod(dir, os.ModeSetgid|0o770)
+	}
+	if err != nil {
+		return fmt.Errorf("the job's folder cannot be made: %w", err)
+	}
+	return nil
+}
+
+func (b *Backend) giveAway(dir string) error {
+	owner, err := user.Lookup(b.site.User)
+	if err != nil {
+		return fmt.Errorf("the user of the jobs is not known on this machine: %w", err)
+	}
+	uid, err := strconv.Atoi(owner.Uid)
+	if err != nil {
+		return err
+	}
+	return os.Chown(dir, uid, os.Getgid())
+}
+
+// open opens a file of a job's, which may not be there yet. The folder is the user's, who may put links and pipes there: a
+// link that leads out of the folder is refused, and what is no plain file is not waited for.
+func (b *Backend) open(job *dagbridgev1.Job, path string) (*os.File, int64, error) {
+	root, err := os.OpenRoot(slurm.Dir(b.site, job.GetId()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, backend.ErrNoFile
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = root.Close() }()
+	file, err := root.OpenFile(filepath.Base(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, backend.ErrNoFile
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no plain file", path)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, 0, err
+	}
+	return file, info.Size(), nil
+}
+
+// readFile reads a small file of a job's; nil when there is none, one byte more than the limit when there is more.
+func (b *Backend) readFile(job *dagbridgev1.Job, path string, limit int64) ([]byte, error) {
+	file, _, err := b.open(job, path)
+	if errors.Is(err, backend.ErrNoFile) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, limit+1))
+}
+
+// Log opens what the job wrote.
+func (b *Backend) Log(_ context.Context, ref backend.NativeRef, job *dagbridgev1.Job, position int, stream string, offset int64) (io.ReadCloser, int64, error) {
+	logs := b.Logs(job, ref.Token, position)
+	path := logs.Stdout
+	if stream == "stderr" {
+		path = logs.Stderr
+	}
+	file, size, err := b.open(job, path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		_ = file.Close()
+		return nil, 0, err
+	}
+	return file, size, nil
+}
+
+// Logs are the files that Slurm writes the output to.
+func (b *Backend) Logs(job *dagbridgev1.Job, token string, position int) *dagbridgev1.Logs {
+	return &dagbridgev1.Logs{
+		Stdout: slurm.StdoutPath(b.site, job.GetId(), token, position),
+		Stderr: slurm.StderrPath(b.site, job.GetId(), token, position),
+	}
+}
+
+// Outputs reads what the wrapper has published.
+func (b *Backend) Outputs(_ context.Context, ref backend.NativeRef, job *dagbridgev1.Job, position int) ([]byte, error) {
+	m := b.markers(job, ref.Token, position)
+	if m.err != nil {
+		return nil, m.err
+	}
+	if m.refusedOutputs() {
+		return nil, &backend.OutputError{Sentence: m.end.Sentence}
+	}
+	raw, err := b.readFile(job, slurm.OutputsPath(b.site, b.site.User, job.GetId(), position), outputsLimit)
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	outputs, err := translators.Outputs(raw, outputsLimit)
+	if err != nil {
+		return nil, &backend.OutputError{Sentence: err.Error()}
+	}
+	return outputs, nil
+}

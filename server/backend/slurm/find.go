@@ -1,0 +1,131 @@
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// Find asks the controller for all tokens at once, then accounting, by name, for those that it does not have, then looks
+// for the markers of the rest.
+func (b *Backend) Find(ctx context.Context, wants []backend.Want) []backend.Finding {
+	findings := make([]backend.Finding, len(wants))
+	if len(wants) == 0 {
+		return findings
+	}
+	records, err := b.looks.jobs(ctx, nil)
+	if err != nil {
+		return uncertain(findings, err)
+	}
+	b.found(findings, wants, records, "the controller has it")
+
+	var names []string
+	since := wants[0].Since
+	for i, want := range wants {
+		if findings[i].Presence != backend.Found {
+			names = append(names, slurm.Name(want.Job.GetKey().GetTask(), want.Token))
+		}
+		if want.Since.Before(since) {
+			since = want.Since
+		}
+	}
+	if len(names) == 0 {
+		return findings
+	}
+	records, err = b.looks.accountedByName(ctx, names, since.Add(-clockSkew))
+	if err != nil && !errors.Is(err, errNoAccounting) {
+		return uncertain(findings, err)
+	}
+	b.found(findings, wants, records, "accounting has it")
+
+	proof := "neither the controller nor accounting has a job with this token"
+	if errors.Is(err, errNoAccounting) {
+		proof = "the controller has no job with this token, and the site keeps no accounting"
+	}
+	for i, want := range wants {
+		if findings[i].Presence != backend.Found {
+			findings[i] = b.findMarkers(want, proof)
+		}
+	}
+	return findings
+}
+
+// uncertain is what is not found yet, for want of an answer.
+func uncertain(findings []backend.Finding, err error) []backend.Finding {
+	for i := range findings {
+		if findings[i].Presence != backend.Found {
+			findings[i] = backend.Finding{Presence: backend.Uncertain, Proof: err.Error()}
+		}
+	}
+	return findings
+}
+
+// found fills in what records tell of.
+func (b *Backend) found(findings []backend.Finding, wants []backend.Want, records []record, proof string) {
+	refs := map[string]map[string]backend.NativeRef{}
+	for i := range records {
+		r := &records[i]
+		token := r.token()
+		if r.unread || token == "" || !r.of(b.site.User) {
+			continue
+		}
+		if refs[token] == nil {
+			refs[token] = map[string]backend.NativeRef{}
+		}
+		ref, have := refs[token][r.id]
+		if !have || r.submit.Before(ref.SubmitTime) {
+			refs[token][r.id] = backend.NativeRef{ID: r.id, Token: token, SubmitTime: r.submit}
+		}
+	}
+	for i, want := range wants {
+		if findings[i].Presence == backend.Found {
+			continue
+		}
+		var mine []backend.NativeRef
+		for _, ref := range refs[want.Token] {
+			if !ref.SubmitTime.Before(want.Since.Add(-clockSkew)) {
+				mine = append(mine, ref)
+			}
+		}
+		if len(mine) == 0 {
+			continue
+		}
+		slices.SortFunc(mine, func(a, b backend.NativeRef) int {
+			return cmp.Or(a.SubmitTime.Compare(b.SubmitTime), cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
+		})
+		findings[i] = backend.Finding{Presence: backend.Found, Refs: mine, Proof: proof}
+	}
+}
+
+// findMarkers looks for what the job itself has left in its folder, once nobody else knows it.
+func (b *Backend) findMarkers(want backend.Want, proof string) backend.Finding {
+	positions := want.Positions
+	if len(positions) == 0 {
+		positions = []int{-1}
+	}
+	started := false
+	for _, position := range positions {
+		m := b.markers(want.Job, want.Token, position)
+		if m.err != nil {
+			return backend.Finding{Presence: backend.Uncertain, Proof: m.err.Error()}
+		}
+		if m.end != nil {
+			id, _, _ := strings.Cut(m.end.NativeID, "_")
+			return backend.Finding{
+				Presence: backend.Found, Refs: []backend.NativeRef{{ID: id, Token: want.Token}},
+				Proof: proof + ", but its exit marker is there",
+			}
+		}
+		started = started || m.started
+	}
+	if started {
+		proof += fmt.Sprintf(", but its start marker is in %s", slurm.Dir(b.site, want.Job.GetId()))
+	}
+	return backend.Finding{Presence: backend.Absent, Proof: proof, Started: started}
+}

@@ -1,0 +1,79 @@
+package slurm
+
+import (
+	"errors"
+	"strings"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// markers are what a job itself has left in its folder.
+type markers struct {
+	// started: the start marker is there.
+	started bool
+	// end, when the exit marker is there.
+	end *slurm.Ending
+	// err: the folder could not be read.
+	err error
+}
+
+// markerLimit is more than any marker has, in bytes.
+const markerLimit = 64 << 10
+
+func (b *Backend) markers(job *dagbridgev1.Job, token string, position int) markers {
+	var m markers
+	file, _, err := b.open(job, slurm.StartMarker(b.site, job.GetId(), token, position))
+	switch {
+	case err == nil:
+		m.started = true
+		_ = file.Close()
+	case !errors.Is(err, backend.ErrNoFile):
+		return markers{err: err}
+	}
+	text, err := b.readFile(job, slurm.ExitMarker(b.site, job.GetId(), token, position), markerLimit)
+	if err != nil {
+		return markers{err: err}
+	}
+	if text == nil {
+		return m
+	}
+	end, err := slurm.ParseExitMarker(text)
+	if err != nil {
+		// it is written whole or not at all: this is none of the wrapper's, and proves nothing
+		b.odd("an exit marker cannot be read", slurm.ExitMarker(b.site, job.GetId(), token, position))
+		return m
+	}
+	m.end = &end
+	return m
+}
+
+// of says whether the exit marker was left by a native job, and not by another with the same token.
+func (m markers) of(ref backend.NativeRef) bool {
+	if m.end == nil {
+		return false
+	}
+	id, _, _ := strings.Cut(m.end.NativeID, "_")
+	return id == ref.ID
+}
+
+// observe adds what the exit marker says to an observation.
+func (m markers) observe(o *backend.Observation) {
+	exit := m.end.ExitCode
+	o.State, o.ExitCode, o.EndTime, o.Message = dagbridgev1.Job_FAILED, &exit, m.end.EndTime, m.end.Sentence
+	switch {
+	case exit == 0:
+		o.State = dagbridgev1.Job_SUCCEEDED
+	case m.refusedOutputs():
+		o.Reason = reasonOutputsRefused
+	}
+}
+
+// refusedOutputs: the program succeeded and its outputs are no good. A program that exits so by itself has no sentence.
+func (m markers) refusedOutputs() bool {
+	return m.end != nil && m.end.ExitCode == slurm.ExitOutputsRefused && m.end.Sentence != ""
+}
+
+// reasonOutputsRefused: what the program wrote to DAGBRIDGE_OUTPUT is no JSON object and no lines.
+const reasonOutputsRefused = "OUTPUTS_REFUSED"

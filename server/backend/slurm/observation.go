@@ -1,0 +1,91 @@
+package slurm
+
+import (
+	"strings"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// Reasons of Slurm's that mean more than why a job waits.
+const (
+	reasonNeverSatisfied = "DependencyNeverSatisfied"
+	reasonDependency     = "Dependency"
+)
+
+// reasonDuplicate: another native job of the same token had started before, and the program did not run.
+const reasonDuplicate = "DUPLICATE"
+
+// ended says whether the record is of an end. A word that no table knows is never one.
+func (r *record) ended() bool {
+	native, known := r.native()
+	return known && ended(native.State)
+}
+
+func ended(state dagbridgev1.Job_State) bool {
+	switch state {
+	case dagbridgev1.Job_SUCCEEDED, dagbridgev1.Job_FAILED, dagbridgev1.Job_CANCELLED, dagbridgev1.Job_LOST:
+		return true
+	default:
+		return false
+	}
+}
+
+// observe is what a record tells of a known job.
+func (b *Backend) observe(k backend.Known, position int, r *record) backend.Observation {
+	o := backend.Observation{Ref: k.Ref, Position: position, Message: r.sentence(), SubmitTime: r.submit}
+	native, known := r.native()
+	if !known {
+		b.odd("no table knows this state of Slurm's: the job counts as live", r.sentence())
+		return o
+	}
+	o.State, o.Reason, o.Infrastructure = native.State, native.Reason, native.Infrastructure
+	if native.State == dagbridgev1.Job_SUBMITTED {
+		b.observeWaiting(&o, r)
+		return o
+	}
+	if r.node != "" { // of a job that never had a node, Slurm tells when it was cancelled as its start
+		o.StartTime, o.Node = r.start, r.node
+	}
+	if ended(native.State) {
+		b.observeEnd(&o, k, r)
+	}
+	return o
+}
+
+func (b *Backend) observeWaiting(o *backend.Observation, r *record) {
+	if o.Reason == "" && r.reason != "None" {
+		o.Reason = r.reason
+	}
+	o.Held = r.held || strings.HasPrefix(r.reason, "JobHeld")
+	o.NeverSatisfied = r.reason == reasonNeverSatisfied
+	o.Dependencies, o.DependenciesKnown = r.dependencies(), true
+}
+
+func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record) {
+	o.EndTime = r.end
+	switch {
+	case o.State == dagbridgev1.Job_CANCELLED:
+		// how the program took the signal is told in one answer of Slurm's and not in another
+		if r.reason == reasonDependency || r.reason == reasonNeverSatisfied {
+			o.Reason = "DEPENDENCY"
+		}
+	case o.State == dagbridgev1.Job_SUCCEEDED || r.exit != nil && *r.exit != 0:
+		// a 0 beside an end like TIMEOUT is not the program's
+		o.ExitCode, o.Signal = r.exit, r.signal
+	}
+	if o.State != dagbridgev1.Job_FAILED || o.Reason != "" || o.ExitCode == nil {
+		return
+	}
+	switch *o.ExitCode {
+	case slurm.ExitDuplicate, slurm.ExitOutputsRefused, slurm.ExitNoFolder:
+		m := b.markers(k.Job, k.Ref.Token, o.Position)
+		switch {
+		case m.of(k.Ref) && m.end.Sentence != "":
+			m.observe(o)
+		case *o.ExitCode == slurm.ExitDuplicate && !m.of(k.Ref):
+			o.Reason, o.Message = reasonDuplicate, "this try had been started by another job of Slurm's before; the program did not run"
+		}
+	}
+}

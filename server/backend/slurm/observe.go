@@ -1,0 +1,171 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+)
+
+// Observe looks at the cluster every now and then, while there is anything to look for.
+func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emit func(backend.News)) {
+	o := observer{b: b, lagging: map[instance]time.Time{}}
+	for {
+		if jobs := known(); len(jobs) > 0 {
+			o.look(ctx, jobs, emit)
+		}
+		// several gateways, and the site's own pollers, must not fall into step
+		pause := time.NewTimer(b.pollInterval*9/10 + rand.N(b.pollInterval/5+1))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// observer is one Observe: what it must remember from one look to the next.
+type observer struct {
+	b *Backend
+	// lagging are jobs that the controller has no more and accounting still calls live, since when.
+	lagging map[instance]time.Time
+	// accountingFrom is when accounting, having failed, is asked again: it may have hung until our patience ended.
+	accountingFrom time.Time
+}
+
+// instance is a native job or one element of an array.
+type instance struct {
+	place
+	position int
+}
+
+// absent is a job that a complete listing of the controller lacks.
+type absent struct {
+	known    backend.Known
+	position int
+	// array: other elements of its array are there.
+	array bool
+	// doubtful: it may be among the waiting elements of its array after all, whose list was cut short.
+	doubtful bool
+}
+
+// look asks the controller about all, tells what it knows, and then goes after the rest, so that an accounting that hangs
+// holds up no news of live jobs.
+func (o *observer) look(ctx context.Context, jobs []backend.Known, emit func(backend.News)) {
+	asOf := time.Now()
+	ids := make([]string, len(jobs))
+	for i, job := range jobs {
+		ids[i] = job.Ref.ID
+	}
+	x, err := o.b.look(ctx, ids)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		emit(backend.News{AsOf: asOf, Err: err})
+		return
+	}
+	var news []backend.Observation
+	var missing []absent
+	for _, k := range jobs {
+		for _, position := range positionsOf(k) {
+			r := x.at(k.Ref, position)
+			switch {
+			case r != nil && r.rest && (r.ended() || o.b.markers(k.Job, k.Ref.Token, position).started):
+				// an element that ended long ago is in no record, and not in this one either
+				missing = append(missing, absent{known: k, position: position, array: true, doubtful: !r.ended()})
+			case r != nil:
+				news = append(news, o.b.observe(k, position, r))
+			case !x.unread[k.Ref.ID]:
+				missing = append(missing, absent{known: k, position: position, array: x.has(k.Ref)})
+			}
+		}
+	}
+	emit(backend.News{AsOf: asOf, Observations: news})
+	if len(missing) == 0 {
+		return
+	}
+	if news := o.follow(ctx, missing); len(news) > 0 && ctx.Err() == nil {
+		emit(backend.News{AsOf: asOf, Observations: news})
+	}
+}
+
+// follow finds out what became of jobs that the controller does not have.
+func (o *observer) follow(ctx context.Context, missing []absent) []backend.Observation {
+	x, err := o.accounting(ctx, missing)
+	noAccounting := errors.Is(err, errNoAccounting)
+	if err != nil && !noAccounting {
+		o.b.log.Warn("accounting does not answer; jobs that the controller has forgotten are left as they are", "error", err, "jobs", len(missing))
+	}
+	before := o.lagging
+	o.lagging = map[instance]time.Time{}
+	var news []backend.Observation
+	for _, job := range missing {
+		r := x.at(job.known.Ref, job.position)
+		if r != nil && r.ended() {
+			news = append(news, o.b.observe(job.known, job.position, r))
+			continue
+		}
+		m := o.b.markers(job.known.Job, job.known.Ref.Token, job.position)
+		gone := backend.Observation{Ref: job.known.Ref, Position: job.position, Gone: true, Started: m.started}
+		switch {
+		case m.err != nil:
+			o.b.log.Warn("the folder of a job that Slurm has forgotten cannot be read", "error", m.err)
+		case m.of(job.known.Ref):
+			m.observe(&gone)
+			news = append(news, gone)
+		case err != nil && !noAccounting, x.unread[job.known.Ref.ID], job.doubtful:
+		case r != nil && !o.lagged(before, job):
+		case job.array && !m.started:
+			// an element that is cancelled while it waits vanishes from its array, and accounting never hears of it
+			gone.Gone, gone.State, gone.EndTime = false, dagbridgev1.Job_CANCELLED, time.Now()
+			gone.Message = "Slurm has the array, and this element no more: it was cancelled before it started"
+			news = append(news, gone)
+		default:
+			gone.Message = "neither the controller nor accounting has it"
+			if r != nil {
+				gone.Message = "the controller does not have it; accounting still has it as " + r.sentence()
+			} else if noAccounting {
+				gone.Message = "the controller does not have it, and the site keeps no accounting"
+			}
+			news = append(news, gone)
+		}
+	}
+	return news
+}
+
+// lagged says whether accounting has called a job live for so long that it is not its delay any more: the controller lost
+// the job, and nobody will ever tell accounting of an end.
+func (o *observer) lagged(before map[instance]time.Time, job absent) bool {
+	at := instance{place{job.known.Ref.ID, job.known.Ref.Token}, job.position}
+	since, have := before[at]
+	if !have {
+		since = time.Now()
+	}
+	o.lagging[at] = since
+	return time.Since(since) >= o.b.accountingLag
+}
+
+var errResting = errors.New("accounting has failed, and is asked again in a while")
+
+// accounting is what accounting has of the missing. After a failure it is left alone for longer than the failure took.
+func (o *observer) accounting(ctx context.Context, missing []absent) (index, error) {
+	began := time.Now()
+	if began.Before(o.accountingFrom) {
+		return index{}, errResting
+	}
+	var ids []string
+	for _, job := range missing {
+		ids = append(ids, job.known.Ref.ID)
+	}
+	records, err := o.b.looks.accountedByID(ctx, slices.Compact(slices.Sorted(slices.Values(ids))))
+	if err != nil && !errors.Is(err, errNoAccounting) {
+		o.accountingFrom = time.Now().Add(4 * time.Since(began))
+	}
+	return o.b.index(records), err
+}

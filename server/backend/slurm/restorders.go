@@ -1,0 +1,133 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// Numbers of Slurm's errors that mean something here (slurm_errno.h), and of the system's.
+const (
+	errnoAgain           = 11   // MaxJobCount is reached
+	errnoUnexpected      = 1000 // among others, a token that slurmctld refuses
+	errnoAuth            = 1007
+	errnoInvalidPart     = 2000 // the first of slurmctld's own answers
+	errnoInvalidJobID    = 2017
+	errnoAlreadyDone     = 2021
+	errnoPolicy          = 2050 // a limit: whether one that passes, v0.0.38 does not tell
+	errnoControllerLast  = 4999
+	errnoZeroBytes       = 5005 // a token that slurmctld refuses, or a slurmctld that died
+	errnoRestFirst       = 9000 // the first of slurmrestd's own answers
+	impossibleJobID      = "4000000000"
+	pathJob, pathSubmit  = "/slurm/v0.0.38/job/", "/slurm/v0.0.38/job/submit"
+	pathJobs, pathDBJobs = "/slurm/v0.0.38/jobs", "/slurmdb/v0.0.38/jobs"
+)
+
+func (r *rest) submit(ctx context.Context, job *slurm.Job) answer {
+	token, _ := r.token()
+	s, err := r.order(ctx, http.MethodPost, pathSubmit, job.V0038())
+	if err == nil && s.code() == errnoZeroBytes && r.refused(ctx) {
+		// refused for its token: nothing was submitted. If the file has changed meanwhile, the call is repeated once.
+		if renewed, _ := r.token(); renewed == token {
+			err = r.unauthorized()
+		} else if s, err = r.order(ctx, http.MethodPost, pathSubmit, job.V0038()); err == nil && s.code() == errnoZeroBytes && r.refused(ctx) {
+			err = r.unauthorized()
+		}
+	}
+	var notSent *errNotSent
+	switch {
+	case errors.As(err, &notSent):
+		return answer{outcome: backend.NotSent, message: notSent.sentence}
+	case err != nil:
+		return answer{outcome: backend.Unknown, message: err.Error()}
+	}
+	return s.answer()
+}
+
+// answer classifies what slurmrestd said.
+func (s submitted) answer() answer {
+	var notes []string
+	if s.SubmitMessage != "" {
+		notes = append(notes, s.SubmitMessage)
+	}
+	if s.JobID.value > 0 {
+		// it exists, whatever errors says beside: that it is held, that no node is free
+		for _, e := range s.Errors {
+			notes = append(notes, e.sentence())
+		}
+		return answer{outcome: backend.Submitted, id: strconv.FormatInt(s.JobID.value, 10), notes: notes}
+	}
+	if len(s.Errors) == 0 {
+		return answer{outcome: backend.Unknown, message: "slurmrestd answered with neither a job id nor an error", notes: notes}
+	}
+	a := answer{message: s.Errors[0].sentence(), notes: notes}
+	switch code := s.code(); {
+	case code == errnoAgain:
+		a.outcome, a.full = backend.Busy, true
+	case code == errnoPolicy:
+		a.outcome = backend.Busy
+		a.message += "; slurmrestd does not tell which limit, so it is tried again"
+	case code == errnoAuth:
+		a.outcome = backend.NotSent
+	case code >= errnoInvalidPart && code <= errnoControllerLast, code >= errnoRestFirst:
+		a.outcome = backend.Refused
+	default:
+		// the system's numbers, and those of a connection that failed between slurmrestd and slurmctld
+		a.outcome = backend.Unknown
+	}
+	return a
+}
+
+func (s submitted) code() int {
+	if s.JobID.value > 0 || len(s.Errors) == 0 {
+		return 0
+	}
+	return s.Errors[0].number()
+}
+
+// refused says whether it is the token that slurmctld refuses. It then closes the connection without a word, just as it
+// does when it dies; so it is asked something that means nothing, to cancel a job whose id is beyond all ids.
+func (r *rest) refused(ctx context.Context) bool {
+	s, err := r.order(ctx, http.MethodDelete, pathJob+impossibleJobID, nil)
+	return err == nil && s.code() == errnoZeroBytes
+}
+
+func (r *rest) release(ctx context.Context, ids []string) []error {
+	errs := make([]error, len(ids))
+	parallel(ctx, len(ids), func(ctx context.Context, i int) {
+		errs[i] = r.change(ctx, http.MethodPost, ids[i], map[string]any{"hold": false})
+	})
+	return errs
+}
+
+func (r *rest) depend(ctx context.Context, id, expression string) error {
+	return r.change(ctx, http.MethodPost, id, map[string]any{"dependency": expression})
+}
+
+func (r *rest) cancel(ctx context.Context, ids []string) []error {
+	errs := make([]error, len(ids))
+	parallel(ctx, len(ids), func(ctx context.Context, i int) {
+		errs[i] = r.change(ctx, http.MethodDelete, ids[i], nil)
+	})
+	return errs
+}
+
+// change orders something about a job; that it is unknown or has ended is no error.
+func (r *rest) change(ctx context.Context, method, id string, body any) error {
+	s, err := r.order(ctx, method, pathJob+id, body)
+	if err != nil {
+		return err
+	}
+	switch s.code() {
+	case 0, errnoInvalidJobID, errnoAlreadyDone:
+		return nil
+	case errnoZeroBytes, errnoUnexpected, errnoAuth:
+		return errors.New(s.Errors[0].sentence() + ": slurmctld refuses the token, or died")
+	default:
+		return errors.New(s.Errors[0].sentence())
+	}
+}

@@ -1,0 +1,52 @@
+package slurm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync/atomic"
+
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// Submit makes the jobs' folders and hands the jobs over, some at a time. Once the queue is full the rest is not tried.
+func (b *Backend) Submit(ctx context.Context, submissions []translators.Submission) []backend.SubmitResult {
+	results := make([]backend.SubmitResult, len(submissions))
+	var full atomic.Bool
+	parallel(ctx, len(submissions), func(ctx context.Context, i int) {
+		if full.Load() {
+			results[i] = backend.SubmitResult{Outcome: backend.Busy, Message: "Slurm's queue is full"}
+			return
+		}
+		var fullNow bool
+		if results[i], fullNow = b.submit(ctx, submissions[i]); fullNow {
+			full.Store(true)
+		}
+	})
+	return results
+}
+
+func (b *Backend) submit(ctx context.Context, s translators.Submission) (result backend.SubmitResult, full bool) {
+	job, faults := slurm.Translate(b.site, s)
+	if len(faults) > 0 {
+		return backend.SubmitResult{Outcome: backend.Refused, Message: faults.Error()}, false
+	}
+	digest := sha256.Sum256([]byte(job.Text()))
+	result.Digest = hex.EncodeToString(digest[:])
+	if err := b.makeFolder(s.Job.GetId()); err != nil {
+		result.Outcome, result.Message = backend.NotSent, err.Error()
+		return result, false
+	}
+	if err := ctx.Err(); err != nil {
+		result.Outcome, result.Message = backend.NotSent, err.Error()
+		return result, false
+	}
+	a := b.orders.submit(ctx, job)
+	result.Outcome, result.Message, result.Notes = a.outcome, a.message, a.notes
+	if a.outcome == backend.Submitted {
+		result.Ref = backend.NativeRef{ID: a.id, Token: s.Token}
+	}
+	return result, a.full
+}

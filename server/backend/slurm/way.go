@@ -1,0 +1,45 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// way is one way to slurmctld and to its accounting. Every call ends by a deadline of the way's own. Answers are complete
+// or an error; errors are sentences.
+type way interface {
+	// submit hands one job over.
+	submit(context.Context, *slurm.Job) answer
+	// jobs lists what the controller holds, live and recently ended: at least the jobs with these ids, or, without ids,
+	// everything. Ids it does not know are no error.
+	jobs(ctx context.Context, ids []string) ([]record, error)
+	// accountedByID lists the allocations of these ids that accounting has, of all times; errNoAccounting when there is none.
+	accountedByID(ctx context.Context, ids []string) ([]record, error)
+	// accountedByName lists the allocations with these job names that were there since a moment. Jobs that never became
+	// eligible are missing: the controller is to be asked first.
+	accountedByName(ctx context.Context, names []string, since time.Time) ([]record, error)
+	// release lifts the hold of jobs and answers for each. An unknown or ended one is no error.
+	release(ctx context.Context, ids []string) []error
+	// depend replaces a job's dependency. An unknown or ended one is no error.
+	depend(ctx context.Context, id, expression string) error
+	// cancel ends jobs and array elements ("77_3") and answers for each. An unknown or ended one is no error.
+	cancel(ctx context.Context, ids []string) []error
+	close() error
+}
+
+// errNoAccounting: the site keeps no accounting, so that nothing can be learned from it.
+var errNoAccounting = errors.New("Slurm accounting storage is disabled")
+
+// answer is what a way heard upon a submission.
+type answer struct {
+	outcome backend.Outcome
+	id      string
+	message string
+	notes   []string
+	// full: the whole queue is, so that the next submission would fare no better.
+	full bool
+}
