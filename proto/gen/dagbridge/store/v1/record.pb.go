@@ -117,9 +117,14 @@ type JobRecord struct {
 	// Of an array's parent: its instances are native jobs of their own, since the cluster has no arrays or none so large.
 	Unrolled bool `protobuf:"varint,18,opt,name=unrolled,proto3" json:"unrolled,omitempty"`
 	// The current attempt was submitted held, so it is for the gateway to release it; other holds are somebody else's.
-	Held          bool `protobuf:"varint,19,opt,name=held,proto3" json:"held,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Held bool `protobuf:"varint,19,opt,name=held,proto3" json:"held,omitempty"`
+	// It failed, and the orchestrator may try again until then: its dependents wait.
+	TryAgainUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=try_again_until,json=tryAgainUntil,proto3" json:"try_again_until,omitempty"`
+	// Of a native job: the dependency type of each edge of its task, in order, and whether one of them is enough.
+	DependencyTypes []string `protobuf:"bytes,21,rep,name=dependency_types,json=dependencyTypes,proto3" json:"dependency_types,omitempty"`
+	AnyDependency   bool     `protobuf:"varint,22,opt,name=any_dependency,json=anyDependency,proto3" json:"any_dependency,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobRecord) Reset() {
@@ -285,6 +290,27 @@ func (x *JobRecord) GetHeld() bool {
 	return false
 }
 
+func (x *JobRecord) GetTryAgainUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TryAgainUntil
+	}
+	return nil
+}
+
+func (x *JobRecord) GetDependencyTypes() []string {
+	if x != nil {
+		return x.DependencyTypes
+	}
+	return nil
+}
+
+func (x *JobRecord) GetAnyDependency() bool {
+	if x != nil {
+		return x.AnyDependency
+	}
+	return false
+}
+
 // TaskRecord is the normalised task of a job, written once. A long script is kept apart, by its digest.
 type TaskRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -347,7 +373,7 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xd8\x05\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xee\x06\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
 	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
@@ -369,7 +395,10 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\bposition\x18\x10 \x01(\x05R\bposition\x12\"\n" +
 	"\rno_more_tries\x18\x11 \x01(\bR\vnoMoreTries\x12\x1a\n" +
 	"\bunrolled\x18\x12 \x01(\bR\bunrolled\x12\x12\n" +
-	"\x04held\x18\x13 \x01(\bR\x04held\x1aM\n" +
+	"\x04held\x18\x13 \x01(\bR\x04held\x12B\n" +
+	"\x0ftry_again_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\rtryAgainUntil\x12)\n" +
+	"\x10dependency_types\x18\x15 \x03(\tR\x0fdependencyTypes\x12%\n" +
+	"\x0eany_dependency\x18\x16 \x01(\bR\ranyDependency\x1aM\n" +
 	"\vStagedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.dagbridge.v1.JsonR\x05value:\x028\x01\"Y\n" +
@@ -406,13 +435,14 @@ var file_dagbridge_store_v1_record_proto_depIdxs = []int32{
 	0, // 1: dagbridge.store.v1.JobRecord.names:type_name -> dagbridge.store.v1.Name
 	5, // 2: dagbridge.store.v1.JobRecord.not_before:type_name -> google.protobuf.Timestamp
 	3, // 3: dagbridge.store.v1.JobRecord.staged:type_name -> dagbridge.store.v1.JobRecord.StagedEntry
-	6, // 4: dagbridge.store.v1.TaskRecord.task:type_name -> dagbridge.v1.Task
-	7, // 5: dagbridge.store.v1.JobRecord.StagedEntry.value:type_name -> dagbridge.v1.Json
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	5, // 4: dagbridge.store.v1.JobRecord.try_again_until:type_name -> google.protobuf.Timestamp
+	6, // 5: dagbridge.store.v1.TaskRecord.task:type_name -> dagbridge.v1.Task
+	7, // 6: dagbridge.store.v1.JobRecord.StagedEntry.value:type_name -> dagbridge.v1.Json
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_dagbridge_store_v1_record_proto_init() }

@@ -1,0 +1,368 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/store"
+	"github.com/dagbridge/dagbridge/translators"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// SubmitTask admits one task. Errors: translators.Faults, *Error, the store's.
+func (e *Engine) SubmitTask(ctx context.Context, owner string, req *dagbridgev1.SubmitTaskRequest) (*dagbridgev1.SubmitTaskResponse, error) {
+	task := req.GetTask()
+	key := task.GetKey()
+	w := &dagbridgev1.Workflow{
+		Run: &dagbridgev1.Run{
+			Deployment: key.GetDeployment(), Orchestrator: key.GetOrchestrator(), Workflow: key.GetWorkflow(), Run: key.GetRun(),
+			TryNumber: task.GetTryNumber(), Uid: task.GetUid(),
+		},
+		Tasks: []*dagbridgev1.Task{task}, WaitFor: req.GetWaitFor(), OnConflict: req.GetOnConflict(), IfLive: req.GetIfLive(),
+	}
+	_, jobs, warnings, err := e.admit(ctx, owner, w)
+	if faults, ok := err.(translators.Faults); ok {
+		for i := range faults {
+			faults[i].Field = strings.Replace(faults[i].Field, "tasks[0]", "task", 1)
+			faults[i].Field = strings.Replace(faults[i].Field, "run.", "task.key.", 1)
+		}
+		return nil, faults
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &dagbridgev1.SubmitTaskResponse{Job: jobs[0], Warnings: warnings}, nil
+}
+
+// SubmitWorkflow admits a whole DAG, all of it or nothing. Errors as SubmitTask's.
+func (e *Engine) SubmitWorkflow(ctx context.Context, owner string, w *dagbridgev1.Workflow) (*dagbridgev1.SubmitWorkflowResponse, error) {
+	runID, jobs, warnings, err := e.admit(ctx, owner, proto.CloneOf(w))
+	if err != nil {
+		return nil, err
+	}
+	run, err := e.Run(runID)
+	if err != nil {
+		return nil, err
+	}
+	return &dagbridgev1.SubmitWorkflowResponse{Run: run, Jobs: jobs, Warnings: warnings}, nil
+}
+
+// fillRun names the run of a workflow that names none.
+func fillRun(w *dagbridgev1.Workflow, run string) {
+	if w.Run == nil {
+		w.Run = &dagbridgev1.Run{}
+	}
+	r := w.Run
+	if r.GetOrchestrator() == "" && r.GetWorkflow() == "" && r.GetRun() == "" {
+		r.Orchestrator, r.Workflow, r.Run = "cli", cmp.Or(w.GetName(), "workflow"), run
+		r.Uid = cmp.Or(r.GetUid(), run)
+	}
+}
+
+// places are the clusters, without what the engine knows of them.
+func (e *Engine) places() []Cluster {
+	all := make([]Cluster, len(e.clusters))
+	for i, c := range e.clusters {
+		all[i] = c.Cluster
+	}
+	return all
+}
+
+// surroundings are the jobs there are.
+func (e *Engine) surroundings() surroundings {
+	newest := func(key *dagbridgev1.TaskKey) (id string) {
+		_ = e.store.View(func(tx *store.Tx) error { id = tx.Newest(key); return nil }) // fn returns no error
+		return id
+	}
+	return surroundings{
+		known: func(key *dagbridgev1.TaskKey) bool { return newest(key) != "" },
+		node: func(key *dagbridgev1.TaskKey) (graph.Node, bool) {
+			m := e.mem
+			id := newest(key)
+			m.mu.RLock()
+			defer m.mu.RUnlock()
+			n := m.nodes[id]
+			if n == nil || graph.IsTerminal(n.rec.GetJob().GetState()) {
+				return graph.Node{}, false
+			}
+			task, cluster := n.task, n.rec.GetJob().GetCluster()
+			parent := m.nodes[n.rec.GetJob().GetParent()]
+			if task == nil {
+				task = graph.InstanceTask(parent.task, int(n.rec.GetPosition()))
+			}
+			keeps := e.byName[cluster] != nil && e.byName[cluster].Backend.Capabilities().Dependencies && !n.rec.GetUnrolled()
+			return graph.Node{Task: task, Cluster: cluster, KeepsDependencies: keeps, Existing: true}, true
+		},
+	}
+}
+
+// admit checks a workflow and makes its jobs durable, in one transaction.
+func (e *Engine) admit(ctx context.Context, owner string, w *dagbridgev1.Workflow) (runID string, jobs []*dagbridgev1.Job, warnings []string, err error) {
+	fillRun(w, e.newID())
+	w = graph.Normalize(w)
+	p, faults := prepare(w, e.places(), e.surroundings())
+	if len(faults) > 0 {
+		return "", nil, nil, faults
+	}
+	a := &admission{prepared: p, owner: owner}
+	defer func() { e.mem.unstage(a.staged) }()
+	err = e.update(ctx, func(t *txn) error { return a.admit(t) })
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if w.GetWaitFor() == dagbridgev1.WaitFor_SUBMITTED || w.GetWaitFor() == dagbridgev1.WaitFor_TERMINAL {
+		jobs, err = e.Wait(ctx, a.ids, w.GetWaitFor())
+	} else {
+		jobs, err = e.jobs(a.ids)
+	}
+	return a.runID, jobs, a.warnings, err
+}
+
+// unstage drops nodes of transactions that did not come to pass.
+func (m *memory) unstage(ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		delete(m.staged, id)
+	}
+}
+
+// admission is one request on its way into the store. Its transaction may be run more than once.
+type admission struct {
+	*prepared
+	owner    string
+	staged   []string
+	runID    string
+	ids      []string
+	warnings []string
+}
+
+// meeting is how a task meets what is there under its key.
+type meeting struct {
+	// existing is the job the request is answered with; "" makes a new one.
+	existing string
+	// name: the request's try becomes another name of it.
+	name bool
+	// predecessor must be dead before the new job goes; replace: it is cancelled.
+	predecessor string
+	replace     bool
+	warning     string
+}
+
+// admit checks everything first, then puts.
+func (a *admission) admit(t *txn) error {
+	a.ids, a.warnings = make([]string, len(a.tasks)), nil
+	meetings := make([]meeting, len(a.tasks))
+	kept := make([]bool, len(a.tasks))
+	for _, i := range a.order {
+		m, err := a.meet(t, a.tasks[i], kept)
+		if err != nil {
+			return err
+		}
+		meetings[i] = m
+		kept[i] = m.existing != ""
+	}
+	a.putRun(t)
+	batches := map[int]string{}
+	for _, i := range a.order {
+		one, m := a.tasks[i], meetings[i]
+		if m.warning != "" {
+			a.warnings = append(a.warnings, m.warning)
+		}
+		if m.existing != "" {
+			if a.ids[i] = m.existing; m.name {
+				t.change(m.existing, func(rec *storev1.JobRecord) {
+					rec.Names = append(rec.Names, &storev1.Name{TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid()})
+				})
+			}
+			continue
+		}
+		if m.replace {
+			t.requestCancel(m.predecessor)
+		}
+		if one.batch != 0 && batches[one.batch] == "" {
+			batches[one.batch] = t.e.newID()
+		}
+		a.ids[i] = a.make(t, one, batches[one.batch], m.predecessor, kept)
+	}
+	return nil
+}
+
+// meet decides how a task meets what is there.
+func (a *admission) meet(t *txn, one *planned, kept []bool) (meeting, error) {
+	task, key := one.task, one.task.GetKey()
+	label := fmt.Sprintf("task %s of run %s", key.GetTask(), key.GetRun())
+	if id := t.Named(key, task.GetTryNumber(), task.GetUid()); id != "" {
+		m := meeting{existing: id}
+		rec := t.rec(id)
+		if rec.GetJob().GetParent() != "" {
+			return m, nil // an instance of an array: the array's task is what was submitted
+		}
+		diff := graph.FirstDifference(t.Task(id), task)
+		if diff == "" {
+			return m, nil
+		}
+		if a.w.GetOnConflict() != dagbridgev1.OnConflict_ATTACH {
+			return m, errorf(AlreadyExists, "%s, try %d, was submitted before as job %s with another content: %s. Send the same content, a higher tryNumber or another uid.",
+				label, task.GetTryNumber(), id, diff)
+		}
+		m.warning = fmt.Sprintf("%s is job %s, submitted with another content: %s", label, id, diff)
+		return m, nil
+	}
+	newest := t.Newest(key)
+	if newest == "" {
+		return meeting{}, nil
+	}
+	rec := t.rec(newest)
+	if task.GetTryNumber() < newestTry(rec) {
+		if id := t.NewestTry(key, task.GetTryNumber()); id != "" {
+			return meeting{existing: id}, nil
+		}
+		return meeting{}, errorf(FailedPrecondition, "%s is at try %d already (job %s); try %d was never submitted and is too late now.",
+			label, newestTry(rec), newest, task.GetTryNumber())
+	}
+	state := rec.GetJob().GetState()
+	if a.w.GetRun().GetMode() == dagbridgev1.Run_ONLY_FAILED && (state == dagbridgev1.Job_SUCCEEDED || state == dagbridgev1.Job_SKIPPED) && a.allKept(one, kept) {
+		return meeting{existing: newest}, nil
+	}
+	if graph.IsTerminal(state) {
+		return meeting{predecessor: newest}, nil
+	}
+	if rec.GetJob().GetCancelRequestTime() != nil {
+		return meeting{predecessor: newest}, nil
+	}
+	if a.w.GetIfLive() == dagbridgev1.IfLive_REPLACE {
+		return meeting{predecessor: newest, replace: true}, nil
+	}
+	return meeting{existing: newest, name: true, warning: fmt.Sprintf("%s, try %d, is attached to job %s, which is still live", label, task.GetTryNumber(), newest)}, nil
+}
+
+func newestTry(rec *storev1.JobRecord) int32 {
+	try := rec.GetJob().GetTryNumber()
+	for _, name := range rec.GetNames() {
+		try = max(try, name.GetTryNumber())
+	}
+	return try
+}
+
+// allKept: every upstream in the request keeps its earlier job.
+func (a *admission) allKept(one *planned, kept []bool) bool {
+	for _, u := range one.upstream {
+		if u >= 0 && !kept[u] {
+			return false
+		}
+	}
+	return true
+}
+
+// putRun makes the run, or joins it.
+func (a *admission) putRun(t *txn) {
+	asked := a.w.GetRun()
+	id := t.RunNamed(asked.GetDeployment(), asked.GetOrchestrator(), asked.GetWorkflow(), asked.GetRun())
+	run := proto.CloneOf(t.Run(id))
+	if id == "" {
+		id = t.e.newID()
+		run = &dagbridgev1.Run{
+			Deployment: asked.GetDeployment(), Orchestrator: asked.GetOrchestrator(), Workflow: asked.GetWorkflow(), Run: asked.GetRun(),
+			Parent: asked.GetParent(), Id: id, Owner: a.owner, CreateTime: stamp(t.now),
+		}
+	}
+	a.runID = id
+	if run.GetTryNumber() >= asked.GetTryNumber() && run.GetTryNumber() != 0 {
+		return
+	}
+	run.TryNumber, run.Uid, run.Mode = asked.GetTryNumber(), asked.GetUid(), asked.GetMode()
+	t.PutRun(run)
+}
+
+// make puts a new job and, of an array, its instances.
+func (a *admission) make(t *txn, one *planned, batch, predecessor string, kept []bool) string {
+	task := one.task
+	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native })
+	rec := &storev1.JobRecord{
+		Job: a.job(t, task, one.cluster.Name), Ready: native || len(task.GetUpstream()) == 0, Native: native,
+		Batch: batch, Hold: one.hold, Unrolled: one.unrolled, AnyDependency: one.verdict.Any,
+	}
+	if p := t.rec(predecessor); p != nil && live(p) {
+		rec.Predecessor = predecessor
+	}
+	for k, edge := range one.verdict.Edges {
+		if native {
+			rec.DependencyTypes = append(rec.DependencyTypes, string(edge.Type))
+		}
+		// An upstream that was submitted before is as good as outside the batch.
+		if u := one.upstream[k]; edge.Native && u >= 0 && kept[u] {
+			rec.Hold, rec.Batch = true, ""
+		}
+	}
+	if one.verdict.Held {
+		rec.Job.Reason = "UPSTREAM"
+	}
+	id := rec.Job.Id
+	n := &node{rec: rec, task: task}
+	t.PutTask(id, task)
+	items := len(task.GetArray().GetItems())
+	if items > 0 {
+		rec.Job.Counts = map[string]int32{dagbridgev1.Job_ACCEPTED.String(): int32(items)}
+	}
+	if !one.unrolled {
+		rec.Job.Attempts = []*dagbridgev1.Attempt{{Number: 1, Cluster: one.cluster.Name, State: dagbridgev1.Job_ACCEPTED, Token: token(id, 1)}}
+	}
+	kids := make([]*node, items)
+	for i := range items {
+		kids[i] = a.instance(t, one, n, i)
+		n.kids = append(n.kids, kids[i].id())
+	}
+	a.put(t, n)
+	for _, kid := range kids {
+		a.put(t, kid)
+	}
+	for _, n := range append(kids, n) {
+		if n.unit() {
+			t.evaluate(n)
+		}
+	}
+	return id
+}
+
+// put stages a node and puts its record.
+func (a *admission) put(t *txn, n *node) {
+	n.resolve(t.Tx)
+	a.staged = append(a.staged, n.id())
+	t.e.mem.stage(n)
+	t.admitted = append(t.admitted, n)
+	t.Put(n.rec)
+}
+
+// instance is an array's instance as a job of its own.
+func (a *admission) instance(t *txn, one *planned, parent *node, position int) *node {
+	task := graph.InstanceTask(one.task, position)
+	rec := &storev1.JobRecord{Job: a.job(t, task, one.cluster.Name), Position: int32(position)}
+	rec.Job.Parent = parent.id()
+	n := &node{rec: rec}
+	tok := token(parent.id(), 1)
+	if one.unrolled {
+		n.task = task
+		rec.Ready = parent.rec.GetReady()
+		tok = token(rec.Job.Id, 1)
+	}
+	rec.Job.Attempts = []*dagbridgev1.Attempt{{Number: 1, Cluster: one.cluster.Name, State: dagbridgev1.Job_ACCEPTED, Token: tok}}
+	if one.verdict.Held {
+		rec.Job.Reason = "UPSTREAM"
+	}
+	return n
+}
+
+func (a *admission) job(t *txn, task *dagbridgev1.Task, cluster string) *dagbridgev1.Job {
+	return &dagbridgev1.Job{
+		Id: t.e.newID(), Key: task.GetKey(), TryNumber: task.GetTryNumber(), Uid: task.GetUid(), Owner: a.owner, Cluster: cluster,
+		State: dagbridgev1.Job_ACCEPTED, CreateTime: stamp(t.now), Labels: task.GetLabels(), RunId: a.runID,
+	}
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// review looks again at jobs whose upstreams changed outside a transaction that knew them, ends cancelled jobs that no
+// scheduler has, and releases batches that have become complete because a member has ended.
+func (e *Engine) review(ctx context.Context, c *cluster) {
+	now := e.now()
+	nodes := e.mem.pick(c.Name, func(n *node) bool { return n.review && !now.Before(n.reviewAfter) || n.unit() && n.cancelledUnsent() })
+	if len(nodes) == 0 {
+		return
+	}
+	e.setReview(nodes, false)
+	err := e.update(ctx, func(t *txn) error {
+		for _, n := range nodes {
+			if e.mem.holds(n, (*node).cancelledUnsent) && n.unit() {
+				t.endByRule(n, dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before it was submitted")
+			}
+			t.evaluate(n)
+			t.batches[t.rec(n.id()).GetBatch()] = true
+		}
+		return nil
+	})
+	if err != nil {
+		e.log.Error("reviewing jobs", "cluster", c.Name, "error", err)
+		e.setReview(nodes, true)
+	}
+}
+
+func (e *Engine) setReview(nodes []*node, review bool) {
+	e.mem.mu.Lock()
+	defer e.mem.mu.Unlock()
+	for _, n := range nodes {
+		n.review = review
+		e.mem.mark(n)
+	}
+}
+
+// holds: a predicate on a node, under the lock.
+func (m *memory) holds(n *node, is func(*node) bool) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return is(n)
+}
+
+// orders are what a cluster is to be told now.
+type orders struct {
+	cancels []backend.Known
+	changes []backend.Change
+	// shown are jobs held until the scheduler has shown their dependencies, which it has.
+	shown []*node
+}
+
+// converge orders what is wanted: once when it comes to be wanted, and again after every look that shows it is not so.
+func (e *Engine) converge(ctx context.Context, c *cluster) {
+	o := e.orders(c)
+	e.cancel(ctx, c, o.cancels)
+	if len(o.changes) > 0 {
+		for i, err := range c.Backend.Alter(ctx, o.changes) {
+			if err != nil {
+				e.log.Warn("a native job could not be changed; it is tried again after the next look", "token", o.changes[i].Ref.Token, "error", err)
+			}
+		}
+	}
+	if len(o.shown) == 0 {
+		return
+	}
+	err := e.update(ctx, func(t *txn) error {
+		for _, n := range o.shown {
+			t.change(n.id(), func(rec *storev1.JobRecord) { rec.Hold = false })
+		}
+		return nil
+	})
+	if err != nil {
+		e.log.Error("recording releases", "cluster", c.Name, "error", err)
+	}
+}
+
+func (e *Engine) cancel(ctx context.Context, c *cluster, known []backend.Known) {
+	if len(known) == 0 {
+		return
+	}
+	for i, err := range c.Backend.Cancel(ctx, known) {
+		if err != nil {
+			e.log.Warn("a native job could not be cancelled; it is tried again after the next look", "token", known[i].Ref.Token, "error", err)
+		}
+	}
+}
+
+// orders collects what is to be told, and notes that it has been.
+func (e *Engine) orders(c *cluster) orders {
+	var o orders
+	nodes := e.mem.pick(c.Name, func(n *node) bool {
+		return n.unit() && !n.inFlight && current(n.rec).GetNativeId() != "" && (n.fresh || n.wantsOrder())
+	})
+	m := e.mem
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range nodes {
+		fresh := n.fresh
+		n.fresh, n.ordered = false, true
+		if k, ok := m.toCancel(n); ok {
+			o.cancels = append(o.cancels, k)
+		} else if !n.unwanted() {
+			if change, ok := m.toChange(n, fresh); ok {
+				o.changes = append(o.changes, change)
+			}
+			if fresh && m.dependenciesShown(n) {
+				o.shown = append(o.shown, n)
+			}
+		}
+		m.mark(n)
+	}
+	return o
+}
+
+// toCancel is what of a unit's native job has to go. mu is held.
+func (m *memory) toCancel(n *node) (backend.Known, bool) {
+	k := m.known(n)
+	if !n.isArray() {
+		return k, n.unwanted() && n.deadSince.IsZero()
+	}
+	if !n.unwanted() {
+		k.Positions = slices.DeleteFunc(k.Positions, func(pos int) bool {
+			kid := m.nodes[n.kids[pos]]
+			return kid == nil || kid.rec.GetJob().GetCancelRequestTime() == nil
+		})
+	}
+	return k, len(k.Positions) > 0
+}
+
+// toChange is how a unit's pending native job has to change. mu is held.
+func (m *memory) toChange(n *node, fresh bool) (backend.Change, bool) {
+	at := current(n.rec)
+	change := backend.Change{
+		Ref: backend.NativeRef{ID: at.GetNativeId(), Token: at.GetToken(), SubmitTime: at.GetSubmitTime().AsTime()}, Job: n.rec.GetJob(),
+	}
+	if !fresh {
+		change.Release = n.toRelease()
+		return change, change.Release
+	}
+	if n.seen.State != dagbridgev1.Job_SUBMITTED {
+		return change, false
+	}
+	change.Release = n.toRelease() && n.seen.Held
+	if depends, ok := m.depends(n); ok && n.rec.GetNative() && m.stale(n, depends) {
+		change.Depends = &depends
+	}
+	return change, change.Release || change.Depends != nil
+}
+
+// stale: the scheduler waits for an attempt of an upstream that has been followed by another. mu is held.
+func (m *memory) stale(n *node, now translators.Dependencies) bool {
+	for _, id := range n.seen.Dependencies {
+		for _, u := range n.ups {
+			up := m.nodes[u.id]
+			if up == nil {
+				continue
+			}
+			attempts := up.rec.GetJob().GetAttempts()
+			for _, earlier := range attempts[:max(len(attempts)-1, 0)] {
+				if earlier.GetNativeId() == id && id != current(up.rec).GetNativeId() {
+					return true
+				}
+			}
+		}
+	}
+	return n.seen.NeverSatisfied && len(now.Terms) > 0 && n.seen.DependenciesKnown && !slices.ContainsFunc(now.Terms, func(d translators.Dependency) bool {
+		return slices.Contains(n.seen.Dependencies, d.NativeID)
+	})
+}
+
+// dependenciesShown: a job that is held only until the scheduler has shown its dependencies on jobs submitted earlier may be
+// released. mu is held.
+func (m *memory) dependenciesShown(n *node) bool {
+	if !n.rec.GetHold() || n.rec.GetBatch() != "" || n.seen.State != dagbridgev1.Job_SUBMITTED {
+		return false
+	}
+	depends, ok := m.depends(n)
+	if !ok || !n.seen.DependenciesKnown {
+		return false
+	}
+	for _, d := range depends.Terms {
+		if !slices.Contains(n.seen.Dependencies, d.NativeID) {
+			return false // it may have ended this very moment: its own news tells
+		}
+	}
+	return true
+}
+
+// known is a unit's native job, with the positions of an array that are not known to be dead. mu is held.
+func (m *memory) known(n *node) backend.Known {
+	at := current(n.rec)
+	k := backend.Known{Job: n.rec.GetJob(), Ref: backend.NativeRef{ID: at.GetNativeId(), Token: at.GetToken(), SubmitTime: at.GetSubmitTime().AsTime()}}
+	for _, pos := range n.positions() {
+		kid := m.nodes[n.kids[pos]]
+		if kid != nil && !graph.IsTerminal(kid.rec.GetJob().GetState()) || n.rec.GetCleanup() && !n.dead[pos] {
+			k.Positions = append(k.Positions, pos)
+		}
+	}
+	return k
+}

@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"cmp"
+
+	"google.golang.org/protobuf/proto"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// Plan says what would be submitted where, and which edges the schedulers would keep. It contacts nothing. Errors:
+// translators.Faults.
+func Plan(w *dagbridgev1.Workflow, clusters []Cluster) (*dagbridgev1.Plan, error) {
+	return plan(w, clusters, surroundings{
+		known: func(*dagbridgev1.TaskKey) bool { return true },
+		node:  func(*dagbridgev1.TaskKey) (graph.Node, bool) { return graph.Node{}, false },
+	})
+}
+
+// Plan is the package's Plan with the gateway's clusters and jobs.
+func (e *Engine) Plan(w *dagbridgev1.Workflow) (*dagbridgev1.Plan, error) {
+	return plan(w, e.places(), e.surroundings())
+}
+
+func plan(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (*dagbridgev1.Plan, error) {
+	w = proto.CloneOf(w)
+	fillRun(w, "plan")
+	w = graph.Normalize(w)
+	p, faults := prepare(w, clusters, around)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	out := &dagbridgev1.Plan{}
+	for _, one := range p.tasks {
+		out.Tasks = append(out.Tasks, p.plannedTask(one))
+		for k, edge := range one.verdict.Edges {
+			out.Edges = append(out.Edges, &dagbridgev1.Plan_PlannedEdge{
+				From: graph.Upstream(one.task, one.task.GetUpstream()[k]).GetTask(), To: one.task.GetKey().GetTask(), Native: edge.Native, Why: edge.Why,
+			})
+		}
+	}
+	return out, nil
+}
+
+// plannedTask renders one task, with its upstreams' names where their native ids would stand.
+func (p *prepared) plannedTask(one *planned) *dagbridgev1.Plan_PlannedTask {
+	sub := one.submission()
+	sub.Hold = false // a person submits parents first
+	sub.Depends.Any = one.verdict.Any
+	for k, edge := range one.verdict.Edges {
+		up := graph.Upstream(one.task, one.task.GetUpstream()[k])
+		if edge.Native {
+			sub.Depends.Terms = append(sub.Depends.Terms, translators.Dependency{
+				Type: edge.Type, NativeID: "<" + up.GetTask() + ">", Delay: one.task.GetUpstream()[k].GetDelay().AsDuration(),
+			})
+		}
+	}
+	rendering, faults := one.cluster.Backend.Render(sub)
+	text := cmp.Or(rendering.Text, faults.Error())
+	return &dagbridgev1.Plan_PlannedTask{
+		Task: one.task.GetKey().GetTask(), MapIndex: one.task.GetKey().GetMapIndex(), Cluster: one.cluster.Name, NativeText: text,
+		Held: one.verdict.Held, Why: one.verdict.Why, Notices: rendering.Notices, Instances: int32(len(one.task.GetArray().GetItems())),
+	}
+}

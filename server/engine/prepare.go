@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// prepared is a workflow that has passed every check, with what is to become of each task.
+type prepared struct {
+	w     *dagbridgev1.Workflow
+	tasks []*planned
+	// order is topological.
+	order []int
+	// index of a task by its key's string.
+	index map[string]int
+}
+
+// planned is one task of it.
+type planned struct {
+	index   int
+	task    *dagbridgev1.Task
+	cluster Cluster
+	verdict graph.Verdict
+	// upstream is, for each edge, the index of its task within the workflow; -1: outside.
+	upstream []int
+	// unrolled: its instances go one by one.
+	unrolled bool
+	// hold, batch: see storev1.JobRecord. A batch is numbered from 1 within the workflow; 0: none.
+	hold  bool
+	batch int
+}
+
+// surroundings are what a workflow's edges may lead to outside it.
+type surroundings struct {
+	// known: the key has been submitted before.
+	known func(*dagbridgev1.TaskKey) bool
+	// node is the live job of a key, if any.
+	node func(*dagbridgev1.TaskKey) (graph.Node, bool)
+}
+
+// prepare checks a normalised workflow and plans it. It contacts no cluster.
+func prepare(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (*prepared, translators.Faults) {
+	faults := graph.Check(w, around.known)
+	p := &prepared{w: w, index: map[string]int{}}
+	for i, task := range w.GetTasks() {
+		one := &planned{index: i, task: task}
+		p.tasks = append(p.tasks, one)
+		p.index[graph.KeyString(task.GetKey())] = i
+		field := fmt.Sprintf("tasks[%d]", i)
+		one.cluster = clusterNamed(clusters, task.GetCluster())
+		switch {
+		case one.cluster.Backend == nil:
+			faults.Add(field+".cluster", "there is no cluster %q; there are: %s", task.GetCluster(), names(clusters))
+		case !faultIn(faults, field):
+			faults = append(faults, renderFaults(field, one)...)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	p.order = graph.Order(w.GetTasks())
+	p.judge(around)
+	p.group()
+	return p, nil
+}
+
+// clusterNamed is the cluster of a name, the first one for "".
+func clusterNamed(clusters []Cluster, name string) Cluster {
+	for _, c := range clusters {
+		if c.Name == name || name == "" {
+			return c
+		}
+	}
+	return Cluster{}
+}
+
+func names(clusters []Cluster) string {
+	all := make([]string, len(clusters))
+	for i, c := range clusters {
+		all[i] = c.Name
+	}
+	return strings.Join(all, ", ")
+}
+
+// faultIn: something inside the field is faulty already, so that its cluster's translator need not be asked.
+func faultIn(faults translators.Faults, field string) bool {
+	for _, f := range faults {
+		if f.Field == field || strings.HasPrefix(f.Field, field+".") || strings.HasPrefix(f.Field, field+"[") {
+			return true
+		}
+	}
+	return false
+}
+
+// renderFaults are what the task's cluster cannot say. Instances of an array that go one by one are tried on the first.
+func renderFaults(field string, one *planned) translators.Faults {
+	_, faults := one.cluster.Backend.Render(one.submission())
+	for i := range faults {
+		faults[i].Field = field + "." + strings.TrimPrefix(faults[i].Field, "task.")
+	}
+	return faults
+}
+
+// submission is the task as it would be submitted, before it has a job.
+func (one *planned) submission() translators.Submission {
+	job := &dagbridgev1.Job{Id: blankID, Key: one.task.GetKey(), TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid()}
+	sub := translators.Submission{Token: token(blankID, 1), Job: job, Task: one.task, Hold: one.hold}
+	items := len(one.task.GetArray().GetItems())
+	switch {
+	case items == 0:
+	case one.unrolled || one.cluster.Backend.Capabilities().MaxArraySize < items:
+		sub.Task = graph.InstanceTask(one.task, 0)
+	default:
+		for i := range items {
+			sub.Instances = append(sub.Instances, translators.Instance{Position: i, JobID: blankID})
+		}
+	}
+	return sub
+}
+
+// blankID stands for the id of a job that is not made yet.
+const blankID = "00000000-0000-7000-8000-000000000000"
+
+// judge decides which tasks go natively.
+func (p *prepared) judge(around surroundings) {
+	nodes := make([]graph.Node, 0, len(p.tasks))
+	for _, one := range p.tasks {
+		nodes = append(nodes, graph.Node{
+			Task: one.task, Cluster: one.cluster.Name, KeepsDependencies: one.cluster.Backend.Capabilities().Dependencies,
+		})
+	}
+	outside := map[string]bool{}
+	for _, one := range p.tasks {
+		for _, edge := range one.task.GetUpstream() {
+			key := graph.Upstream(one.task, edge)
+			i := p.find(key)
+			one.upstream = append(one.upstream, i)
+			if s := graph.KeyString(key); i < 0 && !outside[s] {
+				if node, ok := around.node(key); ok {
+					outside[s] = true
+					nodes = append(nodes, node)
+				}
+			}
+		}
+	}
+	verdicts := graph.Natives(nodes)
+	for _, i := range p.order {
+		one := p.tasks[i]
+		one.verdict = verdicts[i]
+		items := len(one.task.GetArray().GetItems())
+		one.unrolled = items > 0 && (items > one.cluster.Backend.Capabilities().MaxArraySize || one.verdict.Held && sameIndex(one.task))
+		if one.unrolled && !one.verdict.Held && len(one.task.GetUpstream()) > 0 {
+			one.holdBecause("the array goes one by one here")
+		}
+		for _, u := range one.upstream {
+			if u >= 0 && p.tasks[u].unrolled && !one.verdict.Held {
+				one.holdBecause(p.tasks[u].task.GetKey().GetTask() + " goes one by one")
+			}
+		}
+	}
+}
+
+// holdBecause overrules a native verdict.
+func (one *planned) holdBecause(why string) {
+	one.verdict.Held, one.verdict.Why = true, why
+	for i := range one.verdict.Edges {
+		one.verdict.Edges[i].Native, one.verdict.Edges[i].Why = false, why
+	}
+}
+
+func withoutIndex(key *dagbridgev1.TaskKey) *dagbridgev1.TaskKey {
+	return &dagbridgev1.TaskKey{
+		Deployment: key.GetDeployment(), Orchestrator: key.GetOrchestrator(), Workflow: key.GetWorkflow(), Run: key.GetRun(), Task: key.GetTask(),
+	}
+}
+
+func sameIndex(task *dagbridgev1.Task) bool {
+	for _, edge := range task.GetUpstream() {
+		if edge.GetInstances() == dagbridgev1.Edge_SAME_INDEX {
+			return true
+		}
+	}
+	return false
+}
+
+// group finds what must be in the scheduler before any of it starts. Tasks that native edges join are one batch, as far as
+// no task that waits here lies between them: what comes after such a task goes in with it, later. A batch's roots go in held.
+// A task that also depends natively on something outside its batch goes in held by itself, until the scheduler has shown
+// the dependency.
+func (p *prepared) group() {
+	level := make([]int, len(p.tasks))
+	root := make([]int, len(p.tasks)) // union-find
+	hasParent, hasChild, outside := make([]bool, len(p.tasks)), make([]bool, len(p.tasks)), make([]bool, len(p.tasks))
+	for i := range root {
+		root[i] = i
+	}
+	find := func(i int) int {
+		for root[i] != i {
+			root[i] = root[root[i]]
+			i = root[i]
+		}
+		return i
+	}
+	for _, i := range p.order {
+		one := p.tasks[i]
+		for _, u := range one.upstream {
+			if u >= 0 {
+				level[i] = max(level[i], level[u])
+			}
+		}
+		if one.verdict.Held {
+			level[i]++
+			continue
+		}
+		for k, edge := range one.verdict.Edges {
+			if !edge.Native {
+				continue
+			}
+			u := one.upstream[k]
+			if u < 0 || level[u] != level[i] {
+				outside[i] = true
+				continue
+			}
+			hasParent[i], hasChild[u] = true, true
+			root[find(u)] = find(i)
+		}
+	}
+	for i, one := range p.tasks {
+		switch {
+		case outside[i]:
+			one.hold = true
+		case hasChild[i] && !hasParent[i]:
+			one.hold, one.batch = true, find(i)+1
+		case hasParent[i]:
+			one.batch = find(i) + 1
+		}
+	}
+}
+
+// find is where in the workflow a key leads, itself or as an instance of an array; -1: outside.
+func (p *prepared) find(key *dagbridgev1.TaskKey) int {
+	for _, k := range []*dagbridgev1.TaskKey{key, withoutIndex(key)} {
+		if i, ok := p.index[graph.KeyString(k)]; ok {
+			return i
+		}
+	}
+	return -1
+}

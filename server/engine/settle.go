@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+)
+
+// reasonDuplicate is a back end's word for a native job whose script found another's start marker and ran nothing.
+const reasonDuplicate = "DUPLICATE"
+
+// reasonDependency is a back end's word for a native job that the site cancelled because its dependency cannot hold.
+const reasonDependency = "DEPENDENCY"
+
+// attemptEnded: the scheduler, or the exit marker, has told how an attempt ended. n is the unit, id the job or the instance.
+func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end ending) {
+	rec := t.rec(id)
+	if obs.Reason == reasonDuplicate {
+		t.forget(n, id, obs)
+		return
+	}
+	correction := rec.GetJob().GetState() == dagbridgev1.Job_LOST
+	if correction {
+		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Corrected = true })
+		if id != n.id() {
+			t.change(id, func(rec *storev1.JobRecord) { rec.Corrected = true })
+		}
+	}
+	t.note(id, obs)
+	state, reason, message := obs.State, obs.Reason, obs.Message
+	switch {
+	case state == dagbridgev1.Job_SUCCEEDED && end.refused != "":
+		state, reason, message = dagbridgev1.Job_FAILED, "OUTPUTS_REFUSED", end.refused
+	case state == dagbridgev1.Job_FAILED && obs.ExitCode != nil && slices.Contains(n.task.GetSkipExitCodes(), *obs.ExitCode):
+		state, reason, message = dagbridgev1.Job_SKIPPED, "EXIT_CODE", fmt.Sprintf("the program ended with %d, which the task takes for skipped", *obs.ExitCode)
+	case state == dagbridgev1.Job_CANCELLED && reason == reasonDependency && !t.cancelled(rec):
+		t.hold(n, obs)
+		return
+	case state == dagbridgev1.Job_LOST:
+		t.lostOne(n, id, message)
+		return
+	}
+	if state == dagbridgev1.Job_FAILED && !correction && !t.cancelled(rec) && rec.GetRetries() < n.task.GetRetry().GetMaxRetries() {
+		t.change(id, func(rec *storev1.JobRecord) { rec.Retries++ })
+		t.again(n, id, "RETRY", fmt.Sprintf("attempt %d failed (%s); it is retried", current(rec).GetNumber(), reason), backoff(n.task.GetRetry(), rec.GetRetries()))
+		return
+	}
+	if state == dagbridgev1.Job_SUCCEEDED {
+		t.change(id, func(rec *storev1.JobRecord) {
+			rec.Job.Outputs = rec.GetStaged()
+			rec.Staged = nil
+			for name, value := range end.outputs {
+				if rec.Job.Outputs == nil {
+					rec.Job.Outputs = map[string]*dagbridgev1.Json{}
+				}
+				rec.Job.Outputs[name] = value
+			}
+		})
+	}
+	t.finishJob(n, id, state, reason, message)
+}
+
+// backoff before the next retry: doubled each time up to the cap, and spread by a fifth so that many do not come at once.
+func backoff(r *dagbridgev1.Retry, retries int32) time.Duration {
+	d := r.GetBackoff().AsDuration()
+	for range retries {
+		d = min(2*d, r.GetMaxBackoff().AsDuration())
+	}
+	return d - time.Duration(rand.Float64()*0.2*float64(d))
+}
+
+// note writes what a look told of an attempt's end into the attempt and the job.
+func (t *txn) note(id string, obs backend.Observation) {
+	t.change(id, func(rec *storev1.JobRecord) {
+		job, at := rec.GetJob(), current(rec)
+		at.State, at.Reason, at.Message = obs.State, obs.Reason, obs.Message
+		at.ExitCode, at.Signal = obs.ExitCode, obs.Signal
+		job.ExitCode, job.Signal = obs.ExitCode, obs.Signal
+		if obs.Node != "" {
+			at.Node = obs.Node
+		}
+		// A job cancelled while pending never started, whatever estimate it carries.
+		if obs.State == dagbridgev1.Job_CANCELLED && obs.StartTime.IsZero() {
+			at.StartTime, job.StartTime = nil, nil
+		}
+		if !obs.StartTime.IsZero() {
+			at.StartTime, job.StartTime = stamp(obs.StartTime), stamp(obs.StartTime)
+		}
+		if !obs.EndTime.IsZero() {
+			at.EndTime, job.EndTime = stamp(obs.EndTime), stamp(obs.EndTime)
+		} else {
+			at.EndTime, job.EndTime = stamp(t.now), stamp(t.now)
+		}
+	})
+}
+
+// finishJob ends a job.
+func (t *txn) finishJob(n *node, id string, state dagbridgev1.Job_State, reason, message string) {
+	t.change(id, func(rec *storev1.JobRecord) {
+		job := rec.GetJob()
+		job.State, job.Reason, job.Message = state, reason, message
+		if job.GetEndTime() == nil {
+			job.EndTime = stamp(t.now)
+		}
+		rec.TryAgainUntil = nil
+		if (state == dagbridgev1.Job_FAILED || state == dagbridgev1.Job_LOST) && job.GetTryNumber() < n.task.GetMaxTries() {
+			rec.TryAgainUntil = stamp(t.now.Add(n.task.GetRetryWindow().AsDuration()))
+		}
+		// A scheduler that is killed may forget that it cancelled the job, and run it: it is watched for a while.
+		rec.Cleanup = rec.Cleanup || state == dagbridgev1.Job_CANCELLED && id == n.id() && current(rec).GetNativeId() != ""
+	})
+}
+
+// again starts another attempt of a job, or of an array's instance, after a pause.
+func (t *txn) again(n *node, id, reason, message string, pause time.Duration) {
+	notBefore := t.now.Add(pause)
+	t.change(id, func(rec *storev1.JobRecord) {
+		job := rec.GetJob()
+		job.State, job.Reason, job.Message = dagbridgev1.Job_ACCEPTED, reason, message
+		job.StartTime, job.EndTime, job.SubmitTime, job.ExitCode, job.Signal, job.NativeId = nil, nil, nil, nil, nil, ""
+		rec.NotBefore = nil
+		if pause > 0 {
+			rec.NotBefore = stamp(notBefore)
+		}
+		if id == n.id() {
+			nextAttempt(rec)
+		}
+	})
+}
+
+// nextAttempt gives a unit's record its next attempt, with a token of its own.
+func nextAttempt(rec *storev1.JobRecord) {
+	job := rec.GetJob()
+	number := int32(len(job.GetAttempts())) + 1
+	job.Attempts = append(job.GetAttempts(), &dagbridgev1.Attempt{
+		Number: number, Cluster: job.GetCluster(), State: dagbridgev1.Job_ACCEPTED, Token: token(job.GetId(), number),
+	})
+	rec.Suspect, rec.Hold, rec.Held, rec.Batch = false, false, false, ""
+}
+
+// nextArrayAttempt submits again, as one array, the instances that are to have another attempt. All others have ended.
+func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
+	n := t.e.mem.node(parent.GetJob().GetId())
+	parent.Positions = parent.Positions[:0]
+	parent.NotBefore = nil
+	current(parent).State = dagbridgev1.Job_FAILED
+	nextAttempt(parent)
+	parent.Job.NativeId = ""
+	for pos, id := range n.kids {
+		kid := t.rec(id)
+		if kid.GetJob().GetState() != dagbridgev1.Job_ACCEPTED {
+			continue
+		}
+		parent.Positions = append(parent.Positions, int32(pos))
+		if kid.GetNotBefore() != nil && kid.GetNotBefore().AsTime().After(parent.GetNotBefore().AsTime()) {
+			parent.NotBefore = kid.GetNotBefore()
+		}
+		kid = proto.CloneOf(kid)
+		kid.NotBefore = nil
+		kid.Job.Attempts = append(kid.Job.Attempts, &dagbridgev1.Attempt{
+			Number: current(parent).GetNumber(), Cluster: kid.Job.GetCluster(), State: dagbridgev1.Job_ACCEPTED, Token: current(parent).GetToken(),
+		})
+		t.Put(kid)
+	}
+}
+
+// hold: the site cancelled a native job because its dependency cannot hold, where the gateway would have rewritten it. The
+// job waits here from now on.
+func (t *txn) hold(n *node, obs backend.Observation) {
+	t.again(n, n.id(), "UPSTREAM", "the site cancels jobs whose dependency cannot hold; the gateway keeps it now: "+obs.Message, 0)
+	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Ready, rec.Native = false, false })
+	t.evaluate(n)
+}
+
+// forget: the native job on record ran nothing, since another with the same token had started. That other is looked for.
+func (t *txn) forget(n *node, id string, obs backend.Observation) {
+	t.e.mem.double(n, obs.Ref.ID)
+	t.change(id, func(rec *storev1.JobRecord) {
+		rec.Job.State, rec.Job.NativeId = dagbridgev1.Job_ACCEPTED, ""
+		rec.Job.Reason, rec.Job.Message = "UPSTREAM", "native job "+obs.Ref.ID+" was a double and ran nothing; the one that started is looked for"
+		current(rec).NativeId = ""
+	})
+	t.e.mem.touch(n, func() { n.maybe = true })
+}
+
+// token is what an attempt's native job is recognised by.
+func token(jobID string, number int32) string { return jobID + "." + strconv.Itoa(int(number)) }

@@ -1,0 +1,344 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/store"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// txn is one change of the state of the world, inside a write transaction. Whatever ends in it settles, in the same
+// transaction, those who waited for it.
+type txn struct {
+	*store.Tx
+	e   *Engine
+	now time.Time
+	// touched are the keys whose dependents have to be looked at before the transaction is complete.
+	touched map[string]bool
+	// parents are arrays' parents, changed clones, put once at the end however many instances moved.
+	parents map[string]*storev1.JobRecord
+	// batches may be complete now.
+	batches map[string]bool
+	// admitted are the nodes of jobs that this transaction makes.
+	admitted []*node
+}
+
+func stamp(t time.Time) *timestamppb.Timestamp { return timestamppb.New(t) }
+
+// rec is a job's present record: what this transaction has put, else memory's, else the store's.
+func (t *txn) rec(id string) *storev1.JobRecord {
+	if p := t.parents[id]; p != nil {
+		return p
+	}
+	if rec := t.Dirty(id); rec != nil {
+		return rec
+	}
+	m := t.e.mem
+	m.mu.RLock()
+	if n := m.nodes[id]; n != nil {
+		defer m.mu.RUnlock()
+		return n.rec
+	}
+	if rec := m.ended[id]; rec != nil {
+		defer m.mu.RUnlock()
+		return rec
+	}
+	m.mu.RUnlock()
+	rec := t.Record(id)
+	if rec != nil && !live(rec) {
+		m.mu.Lock()
+		if run := m.runs[rec.GetJob().GetRunId()]; run != nil {
+			m.ended[id] = rec
+			run.ended = append(run.ended, id)
+		}
+		m.mu.Unlock()
+	}
+	return rec
+}
+
+// change puts a changed clone of a job's record.
+func (t *txn) change(id string, fn func(*storev1.JobRecord)) *storev1.JobRecord {
+	before := t.rec(id)
+	after := proto.CloneOf(before)
+	fn(after)
+	if from, to := before.GetJob().GetState(), after.GetJob().GetState(); from != to {
+		t.moved(after, from, to)
+	}
+	if t.parents[id] != nil {
+		t.parents[id] = after
+		return after
+	}
+	t.Put(after)
+	return after
+}
+
+// moved: a job's state has changed; its array's parent and its dependents may follow.
+func (t *txn) moved(rec *storev1.JobRecord, from, to dagbridgev1.Job_State) {
+	job := rec.GetJob()
+	if !graph.CanMove(from, to) {
+		t.e.log.Error("a move that the state table does not know", "job", job.GetId(), "from", from, "to", to)
+	}
+	t.touched[graph.KeyString(job.GetKey())] = true
+	if graph.IsTerminal(to) {
+		if job.EndTime == nil {
+			job.EndTime = stamp(t.now)
+		}
+		t.e.metrics.Ended(job.GetCluster(), to.String())
+	}
+	if job.GetParent() == "" {
+		return
+	}
+	parent := t.parents[job.GetParent()]
+	if parent == nil {
+		parent = proto.CloneOf(t.rec(job.GetParent()))
+		t.parents[job.GetParent()] = parent
+	}
+	counts := parent.Job.Counts
+	if counts == nil {
+		counts = map[string]int32{}
+		parent.Job.Counts = counts
+	}
+	if counts[from.String()]--; counts[from.String()] <= 0 {
+		delete(counts, from.String())
+	}
+	counts[to.String()]++
+	t.touched[graph.KeyString(parent.GetJob().GetKey())] = true
+}
+
+// states of an array's instances, from its parent's counts.
+func states(counts map[string]int32) map[dagbridgev1.Job_State]int {
+	by := map[dagbridgev1.Job_State]int{}
+	for word, n := range counts {
+		by[dagbridgev1.Job_State(dagbridgev1.Job_State_value[word])] = int(n)
+	}
+	return by
+}
+
+// finish settles dependents until nothing moves any more, and puts the arrays' parents.
+func (t *txn) finish() {
+	for batch := range t.batches {
+		t.release(batch)
+	}
+	for len(t.touched) > 0 {
+		keys := make([]string, 0, len(t.touched))
+		for key := range t.touched {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		clear(t.touched)
+		t.settleParents()
+		for _, key := range keys {
+			for _, n := range t.dependents(key) {
+				t.evaluate(n)
+			}
+		}
+	}
+	for _, parent := range t.parents {
+		t.Put(parent)
+	}
+}
+
+// settleParents derives the arrays' parents' states from their instances'.
+func (t *txn) settleParents() {
+	for _, parent := range t.parents {
+		job := parent.GetJob()
+		by := states(job.GetCounts())
+		if by[dagbridgev1.Job_ACCEPTED] > 0 && by[dagbridgev1.Job_SUBMITTED]+by[dagbridgev1.Job_RUNNING] == 0 && current(parent).GetNativeId() != "" {
+			t.nextArrayAttempt(parent)
+		}
+		to := graph.Aggregate(by)
+		if to == job.GetState() {
+			continue
+		}
+		job.State = to
+		t.touched[graph.KeyString(job.GetKey())] = true
+		switch {
+		case graph.IsTerminal(to):
+			job.EndTime = stamp(t.now)
+			job.Reason, job.Message = "", ""
+			if to != dagbridgev1.Job_SUCCEEDED {
+				job.Reason, job.Message = "INSTANCES", fmt.Sprintf("instances by state: %s", countsText(job.GetCounts()))
+			}
+		case to == dagbridgev1.Job_RUNNING:
+			job.EndTime = nil
+			if job.GetStartTime() == nil {
+				job.StartTime = stamp(t.now)
+			}
+		default:
+			job.EndTime = nil
+		}
+	}
+}
+
+func countsText(counts map[string]int32) string {
+	var parts []string
+	for word, n := range counts {
+		parts = append(parts, fmt.Sprintf("%d %s", n, word))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// dependents are those with an edge to a key: live ones, and those this transaction admits.
+func (t *txn) dependents(key string) []*node {
+	some := t.e.mem.dependents(key)
+	for _, n := range t.admitted {
+		if slices.ContainsFunc(n.ups, func(u upstream) bool { return u.key == key }) {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
+// evaluate applies a job's trigger rule to what its upstreams are now.
+func (t *txn) evaluate(n *node) {
+	rec := t.rec(n.id())
+	if rec == nil {
+		rec = n.rec
+	}
+	job := rec.GetJob()
+	if graph.IsTerminal(job.GetState()) || rec.GetReady() && !rec.GetNative() || job.GetState() == dagbridgev1.Job_RUNNING ||
+		n.isArray() && rec.GetUnrolled() {
+		return
+	}
+	decision, because := t.decide(n)
+	switch decision {
+	case graph.Wait:
+	case graph.Run:
+		if rec.GetReady() {
+			return // native: the scheduler knows as well
+		}
+		if word := t.branchedAway(n); word != "" {
+			t.endByRule(n, dagbridgev1.Job_SKIPPED, "BRANCH", word)
+			return
+		}
+		t.change(n.id(), func(rec *storev1.JobRecord) {
+			rec.Ready = true
+			rec.Job.Reason, rec.Job.Message = "", ""
+		})
+	case graph.UpstreamFail:
+		t.endByRule(n, dagbridgev1.Job_UPSTREAM_FAILED, "UPSTREAM", because)
+	default:
+		t.endByRule(n, dagbridgev1.Job_SKIPPED, "UPSTREAM", because)
+	}
+}
+
+// decide is the trigger rule's word, and a sentence on which upstream brought it about.
+func (t *txn) decide(n *node) (graph.Decision, string) {
+	var counts graph.Counts
+	started, timed := true, false
+	because := ""
+	blame := func(up *storev1.JobRecord, task string, state dagbridgev1.Job_State) {
+		if because == "" && graph.IsTerminal(state) && state != dagbridgev1.Job_SUCCEEDED {
+			because = fmt.Sprintf("upstream %s is %s", task, state)
+			if reason := up.GetJob().GetReason(); reason != "" && reason != "UPSTREAM" {
+				because += " (" + reason + ")"
+			}
+		}
+	}
+	for _, u := range t.e.mem.edges(n) {
+		if u.id == "" {
+			continue // optional, and never submitted
+		}
+		up := t.rec(u.id)
+		if up == nil {
+			continue // expired since: it had ended
+		}
+		if u.edge.GetCondition() == dagbridgev1.Edge_STARTED {
+			started = started && t.hasStarted(up, u.edge)
+			timed = timed || u.edge.GetDelay() != nil
+			continue
+		}
+		if c := up.GetJob().GetCounts(); len(c) > 0 {
+			for state, k := range states(c) {
+				for range k {
+					counts.Add(state, u.setup)
+				}
+				blame(up, u.task, state)
+			}
+			continue
+		}
+		state := up.GetJob().GetState()
+		if mayBeTriedAgain(up, t.now) {
+			state, timed = dagbridgev1.Job_RUNNING, true
+		}
+		counts.Add(state, u.setup)
+		blame(up, u.task, state)
+	}
+	decision := graph.Decide(n.task.GetTriggerRule(), counts)
+	if decision == graph.Run && !started {
+		decision = graph.Wait
+	}
+	if decision == graph.Wait && timed {
+		t.e.mem.touch(n, func() { n.review, n.reviewAfter = true, t.now.Add(tick) })
+	}
+	return decision, because
+}
+
+// hasStarted: an edge with condition STARTED holds.
+func (t *txn) hasStarted(up *storev1.JobRecord, edge *dagbridgev1.Edge) bool {
+	job := up.GetJob()
+	if graph.IsTerminal(job.GetState()) {
+		return true
+	}
+	return job.GetStartTime() != nil && !t.now.Before(job.GetStartTime().AsTime().Add(edge.GetDelay().AsDuration()))
+}
+
+// mayBeTriedAgain: a failure does not count for dependents while the orchestrator may still try again.
+func mayBeTriedAgain(rec *storev1.JobRecord, now time.Time) bool {
+	return rec.GetTryAgainUntil() != nil && !rec.GetNoMoreTries() && now.Before(rec.GetTryAgainUntil().AsTime())
+}
+
+// branchedAway says why a branch does not choose the task; empty when it does.
+func (t *txn) branchedAway(n *node) string {
+	want := n.task.GetSkipUnless()
+	if want == nil {
+		return ""
+	}
+	for _, u := range t.e.mem.edges(n) {
+		if u.task != want.GetTask() {
+			continue
+		}
+		value := t.rec(u.id).GetJob().GetOutputs()[want.GetOutput()]
+		if value != nil && holdsWord(value.GetText(), want.GetContains()) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("output %s of %s does not hold %q", want.GetOutput(), want.GetTask(), want.GetContains())
+}
+
+// endByRule ends a job that its trigger rule or branch keeps from running. A native job of it may be waiting in a scheduler:
+// it can never start, and is cancelled until it is proven dead.
+func (t *txn) endByRule(n *node, state dagbridgev1.Job_State, reason, message string) {
+	for _, id := range n.kids {
+		t.end(id, state, reason, message)
+	}
+	t.end(n.id(), state, reason, message)
+}
+
+// end ends a job here, whatever its native job does; what is native is cleaned up.
+func (t *txn) end(id string, state dagbridgev1.Job_State, reason, message string) {
+	rec := t.rec(id)
+	parent := rec.GetJob().GetParent()
+	unit := parent == "" && !rec.GetUnrolled() || parent != "" && t.rec(parent).GetUnrolled()
+	native := unit && (current(rec).GetNativeId() != "" || t.e.mem.mayBeThere(id))
+	array := len(rec.GetJob().GetCounts()) > 0
+	if graph.IsTerminal(rec.GetJob().GetState()) || array && !native {
+		return
+	}
+	t.change(id, func(rec *storev1.JobRecord) {
+		if !array { // an array's own state follows from its instances
+			rec.Job.State, rec.Job.Reason, rec.Job.Message = state, reason, message
+		}
+		rec.Hold, rec.Suspect = false, false
+		rec.Cleanup = rec.Cleanup || native
+	})
+}
