@@ -30,7 +30,7 @@ func refusedArray(t *testing.T, s *suite) {
 }
 
 func arrayInstances(t *testing.T, s *suite) {
-	task := command("sh", "-c", `echo "item $ITEM $1 $DAGBRIDGE_JOB_ID"; printf '{"i": %s}' "$ITEM" > "$DAGBRIDGE_OUTPUT"; exit $((ITEM % 2 * 3))`, "sh")
+	task := command("sh", "-c", `echo "item $ITEM $1 $DAGBRIDGE_MAP_INDEX $DAGBRIDGE_JOB_ID"; printf '{"i": %s}' "$ITEM" > "$DAGBRIDGE_OUTPUT"; exit $((ITEM % 2 * 3))`, "sh")
 	args := []string{"it's", "$x", "", "é\n"}
 	a := s.submit(t, s.array(t, task, args, 0, 1, 2, 3))
 	for i, instance := range a.Instances {
@@ -41,7 +41,7 @@ func arrayInstances(t *testing.T, s *suite) {
 		o := a.endAt(i, state)
 		require.NotNil(t, o.ExitCode)
 		require.EqualValues(t, i%2*3, *o.ExitCode)
-		require.Equal(t, fmt.Sprintf("item %d %s %s\n", i, args[i], instance.JobID), a.stdout(i))
+		require.Equal(t, fmt.Sprintf("item %d %s %d %s\n", i, args[i], i, instance.JobID), a.stdout(i))
 		text, err := a.outputs(i)
 		require.NoError(t, err)
 		if output == "" {

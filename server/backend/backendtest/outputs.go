@@ -37,12 +37,12 @@ func members(t *testing.T, text string) map[string]string {
 }
 
 func outputsJSON(t *testing.T, s *suite) {
-	a := s.run(t, writes(`{ "auc": 3.0, "id": 9007199254740993, "tiny": 1e-7, "text": "a\u0062 é \"q\" \\", "list": [1, {"k": null}], "": "" }`+"\n"))
+	a := s.run(t, writes(`{ "auc": 3.0, "id": 9007199254740993, "tiny": 1e-7, "text": "a\u0062 é \"q\" \\", "list": [1, {"k": null}] }`+"\n"))
 	a.end(dagbridgev1.Job_SUCCEEDED)
 	text, err := a.outputs(-1)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
-		"auc": "3.0", "id": "9007199254740993", "tiny": "1e-7", "text": `"a\u0062 é \"q\" \\"`, "list": `[1, {"k": null}]`, "": `""`,
+		"auc": "3.0", "id": "9007199254740993", "tiny": "1e-7", "text": `"a\u0062 é \"q\" \\"`, "list": `[1, {"k": null}]`,
 	}, members(t, text))
 }
 
