@@ -1,0 +1,61 @@
+package slurm
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Dir is a job's own folder; of an array, the whole array's. The gateway makes it before it submits.
+func Dir(site Site, jobID string) string {
+	return site.WorkDir + "/" + site.User + "/" + jobID
+}
+
+// StdoutPath is where the program's standard output goes. Position is the array's, -1 without, here and below.
+func StdoutPath(site Site, jobID, token string, position int) string {
+	return attemptPath(site, jobID, token, position) + ".out"
+}
+
+// StderrPath is where the program's standard error goes.
+func StderrPath(site Site, jobID, token string, position int) string {
+	return attemptPath(site, jobID, token, position) + ".err"
+}
+
+// StartMarker is the file that the wrapper creates before anything else, once for each token.
+func StartMarker(site Site, jobID, token string, position int) string {
+	return attemptPath(site, jobID, token, position) + ".start"
+}
+
+// ExitMarker is the file in which the wrapper, last of all, says how the program ended.
+func ExitMarker(site Site, jobID, token string, position int) string {
+	return attemptPath(site, jobID, token, position) + ".exit"
+}
+
+// OutputsPath is where the outputs of a program that succeeded are, as a JSON object, whichever attempt it was.
+func OutputsPath(site Site, user, jobID string, position int) string {
+	site.User = user
+	return Dir(site, jobID) + "/outputs" + suffix(position) + ".json"
+}
+
+// attemptPath is the common beginning of an attempt's files.
+func attemptPath(site Site, jobID, token string, position int) string {
+	return Dir(site, jobID) + "/" + attempt(token) + suffix(position)
+}
+
+// attempt is a token's last part, the attempt's number. The folder is the job's, so that tells its attempts apart.
+func attempt(token string) string { return token[strings.LastIndexByte(token, '.')+1:] }
+
+func suffix(position int) string {
+	if position < 0 {
+		return ""
+	}
+	return "_" + strconv.Itoa(position)
+}
+
+// logPattern is StdoutPath or StderrPath as a file name pattern of Slurm's, in which '%' is special.
+func logPattern(site Site, jobID, token, extension string, array bool) string {
+	pattern := strings.ReplaceAll(attemptPath(site, jobID, token, -1), "%", "%%")
+	if array {
+		pattern += "_%a"
+	}
+	return pattern + "." + extension
+}

@@ -1,0 +1,152 @@
+package slurm
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// argument is one option of sbatch's with its value; a flag has none.
+type argument struct{ name, value string }
+
+func (a argument) String() string {
+	if a.value == "" {
+		return "--" + a.name
+	}
+	return "--" + a.name + "=" + a.value
+}
+
+// arguments is the description as options of sbatch's.
+func (j *Job) arguments() []argument {
+	var list []argument
+	add := func(name, value string) {
+		if value != "" {
+			list = append(list, argument{name, value})
+		}
+	}
+	number := func(name string, value int64, unit string) {
+		if value > 0 {
+			add(name, strconv.FormatInt(value, 10)+unit)
+		}
+	}
+	add("job-name", j.Name)
+	add("comment", j.Comment)
+	add("partition", j.Partition)
+	add("account", j.Account)
+	add("qos", j.QOS)
+	add("chdir", j.WorkingDirectory)
+	add("output", j.Stdout)
+	add("error", j.Stderr)
+	// A requeued job goes on in its logs, so that those who follow them lose nothing.
+	add("open-mode", "append")
+	number("nodes", int64(j.Nodes), "")
+	number("ntasks", int64(j.Tasks), "")
+	number("ntasks-per-node", int64(j.TasksPerNode), "")
+	number("cpus-per-task", int64(j.CPUsPerTask), "")
+	number("mem", j.MemoryPerNodeMiB, "M")
+	number("time", j.TimeLimitMinutes, "")
+	add("gres", j.Gres)
+	add("array", j.Array)
+	add("dependency", j.Dependency)
+	// What becomes of a job whose dependency can never hold is decided by the gateway, whatever the site's default.
+	add("kill-on-invalid-dep", "no")
+	if j.Hold {
+		list = append(list, argument{name: "hold"})
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Options)) {
+		list = append(list, argument{name, j.Options[name]})
+	}
+	return list
+}
+
+// Directives are the description as #SBATCH lines.
+func (j *Job) Directives() []string {
+	var lines []string
+	for _, a := range j.arguments() {
+		if a.value != "" {
+			a.value = quoteDirective(a.value)
+		}
+		lines = append(lines, "#SBATCH "+a.String())
+	}
+	return lines
+}
+
+// quoteDirective writes a value so that sbatch reads it back from an #SBATCH line, where blanks, quotes and # are special.
+func quoteDirective(s string) string {
+	if !strings.ContainsAny(s, " \t\"'\\#") {
+		return s
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// Arguments are the description as arguments of sbatch's. The script is read from standard input: Text.
+func (j *Job) Arguments() []string {
+	// Said outright, since SBATCH_EXPORT could say otherwise. NONE and NIL would start a login shell on the node.
+	arguments := []string{"--parsable", "--export=ALL"}
+	for _, a := range j.arguments() {
+		arguments = append(arguments, a.String())
+	}
+	return arguments
+}
+
+// Text is the whole job script, as a person could hand it to sbatch.
+func (j *Job) Text() string {
+	return "#!/bin/bash\n" + strings.Join(j.Directives(), "\n") + "\n\n" + j.Script
+}
+
+// V0038 is the body of slurmrestd's POST /slurm/v0.0.38/job/submit.
+func (j *Job) V0038() map[string]any {
+	job := map[string]any{}
+	add := func(field, value string) {
+		if value != "" {
+			job[field] = value
+		}
+	}
+	number := func(field string, value int64) {
+		if value > 0 {
+			job[field] = value
+		}
+	}
+	add("name", j.Name)
+	add("comment", j.Comment)
+	add("partition", j.Partition)
+	add("account", j.Account)
+	add("qos", j.QOS)
+	add("current_working_directory", j.WorkingDirectory)
+	add("standard_output", j.Stdout)
+	add("standard_error", j.Stderr)
+	add("open_mode", "append")
+	// A number, not the documented pair of numbers: slurmrestd 22.05 takes a pair without a word and forgets it.
+	number("nodes", int64(j.Nodes))
+	number("tasks", int64(j.Tasks))
+	number("tasks_per_node", int64(j.TasksPerNode))
+	number("cpus_per_task", int64(j.CPUsPerTask))
+	number("memory_per_node", j.MemoryPerNodeMiB)
+	number("time_limit", j.TimeLimitMinutes)
+	add("gres", j.Gres)
+	add("array", j.Array)
+	add("dependency", j.Dependency)
+	job["kill_on_invalid_dependency"] = false
+	if j.Hold {
+		// Only when true: false is a release, which gives the job the highest priority there is.
+		job["hold"] = true
+	}
+	job["environment"] = maps.Clone(j.Environment)
+	for name, value := range j.Options {
+		o := options[name]
+		if value == "" {
+			value = o.bare
+		}
+		switch o.kind {
+		case flag:
+			job[o.field] = true
+		case whole:
+			n, _ := strconv.ParseInt(value, 10, 32) // checked by Translate
+			job[o.field] = n
+		default:
+			job[o.field] = value
+		}
+	}
+	return map[string]any{"script": j.Text(), "job": job}
+}

@@ -1,0 +1,96 @@
+
+# ---- What follows is the same for every job. It needs bash 4.2, coreutils and awk.
+
+# end CODE SENTENCE is the last act: the exit marker, written whole or not at all, then the exit.
+end() {
+  printf 'id=%s\nrestart=%s\nexit=%s\nend=%s\nsentence=%s\n' "$id" "$restart" "$1" "$(date +%s)" "$2" >"$dagbridge_base.exit.new" &&
+    mv -f "$dagbridge_base.exit.new" "$dagbridge_base.exit"
+  [ -z "$2" ] || printf 'dagbridge: %s\n' "$2" >&2
+  exit "$1"
+}
+
+# outputs_of FILE is what an upstream has left; nothing counts as {}.
+outputs_of() { if [ -s "${1-}" ]; then cat "$1"; else printf '{}'; fi; }
+
+# list_of FILE... is what the instances of a mapped upstream have left.
+list_of() {
+  local comma='' file
+  printf '['
+  for file; do printf '%s' "$comma"; outputs_of "$file"; comma=,; done
+  printf ']'
+}
+
+position=${SLURM_ARRAY_TASK_ID-}
+id=${SLURM_ARRAY_JOB_ID-${SLURM_JOB_ID-?}}${position:+_$position}
+restart=${SLURM_RESTART_COUNT-0}
+node=${SLURMD_NODENAME-${HOSTNAME-}}
+dagbridge_base=$dir/$attempt${position:+_$position}
+published=$dir/outputs${position:+_$position}.json
+mask=$(umask)
+umask 007
+
+# The start marker comes first: whoever finds it already there, and is not its owner requeued, is a second native job for
+# the same try and must not run.
+if (set -o noclobber && printf '%s %s\n' "$id" "$restart" >"$dagbridge_base.start") 2>/dev/null; then
+  :
+elif [ ! -e "$dagbridge_base.start" ]; then
+  printf 'dagbridge: the folder %s cannot be written to on %s\n' "$dir" "$node" >&2
+  exit 122
+else
+  owner=$(tail -n 1 "$dagbridge_base.start")
+  if [ "${owner% *}" != "$id" ] || [ "${owner##* }" -ge "$restart" ]; then
+    printf 'dagbridge: not run: this try was already started, as Slurm job %s\n' "${owner% *}" >&2
+    exit 120
+  fi
+  printf '%s %s\n' "$id" "$restart" >>"$dagbridge_base.start"
+fi
+rm -f "$dagbridge_base.exit" "$published"
+
+# sbatch leaves this behind; a later srun would take it for its own --export.
+unset SLURM_EXPORT_ENV
+export PATH=/usr/local/bin:/usr/bin:/bin
+# Slurm sets none of these unless they were submitted; without HOME, ~ is what the system says.
+export HOME=${HOME-~} USER=${USER-$(id -un)}
+export LOGNAME=${LOGNAME-$USER} SHELL=${SHELL-/bin/bash}
+export DAGBRIDGE_OUTPUT=$dagbridge_base.output DAGBRIDGE_INPUTS=$dagbridge_base.inputs
+
+cd -- "$workdir" 2>/dev/null || end 1 "the working directory $workdir cannot be entered on $node"
+payload >"$dagbridge_base.script" && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || end 1 "the folder $dir is full or cannot be written to on $node"
+
+# Slurm ends a job by signalling all of its processes, the program included: the wrapper only has to outlive it. USR1 and
+# USR2 reach the batch shell alone (scancel --batch), so they are passed on.
+again=
+pid=
+trap 'again=1' TERM INT HUP
+trap 'again=1; kill -USR1 $pid' USR1
+trap 'again=1; kill -USR2 $pid' USR2
+(
+  # A background command starts with these ignored.
+  trap - INT QUIT
+  umask "$mask"
+  program
+) &
+pid=$!
+again=1
+while [ -n "$again" ]; do
+  again=
+  # Quietly: bash would write the text of the program above when a signal ends it.
+  { wait "$pid"; code=$?; } 2>/dev/null
+done
+rm -f "$dagbridge_base.script" "$dagbridge_base.inputs"
+
+[ "$code" -eq 0 ] || end "$code" ''
+[ -s "$dagbridge_base.output" ] || end 0 ''
+size=$(wc -c <"$dagbridge_base.output")
+[ "$size" -le 49152 ] || end 121 "the outputs are refused: $((size)) bytes were written to DAGBRIDGE_OUTPUT, 49152 are taken at most"
+text=$(od -An -v -tu1 "$dagbridge_base.output" | LC_ALL=C awk "$outputs_awk")
+case $? in
+0) cp "$dagbridge_base.output" "$published.new" ;;
+3) printf '%s\n' "$text" >"$published.new" ;;
+4) end 0 '' ;;
+*) end 121 "the outputs are refused: ${text:-awk failed on $node}" ;;
+esac || end 1 "the folder $dir is full or cannot be written to on $node"
+size=$(wc -c <"$published.new")
+[ "$size" -le 49152 ] || end 121 "the outputs are refused: they are $((size)) bytes as JSON, 49152 are taken at most"
+mv -f "$published.new" "$published"
+end 0 ''
