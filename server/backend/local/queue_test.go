@@ -1,0 +1,190 @@
+package local_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/server/backend/backendtest"
+	"github.com/dagbridge/dagbridge/server/backend/local"
+	"github.com/dagbridge/dagbridge/translators"
+)
+
+func small(o *local.Options) { o.CPUs, o.Memory = 2, 4<<30 }
+
+// waits until a file is there.
+const waits = `until [ -e "$0/go" ]; do sleep 0.1; done`
+
+func waiting(reason string) func(backend.Observation) bool {
+	return func(o backend.Observation) bool { return o.State == dagbridgev1.Job_SUBMITTED && o.Reason == reason }
+}
+
+func TestJobsWaitForCPUs(t *testing.T) {
+	t.Parallel()
+	g := start(t, small)
+	first, half := g.sh(waits, needs("1.5", "")), g.sh(waits, needs("500m", ""))
+	g.state(first, dagbridgev1.Job_RUNNING)
+	g.state(half, dagbridgev1.Job_RUNNING)
+	third := g.sh("true", needs("100m", ""))
+	o := g.await(third, "waiting", waiting("RESOURCES"))
+	require.Equal(t, "waits for 0.1 CPUs and 0 bytes of memory; 0 and 4294967296 are free", o.Message)
+	require.False(t, o.Held)
+	g.touch("go")
+	g.state(third, dagbridgev1.Job_SUCCEEDED)
+}
+
+func TestJobsWaitForMemory(t *testing.T) {
+	t.Parallel()
+	g := start(t, small)
+	first := g.sh(waits, needs("100m", "3Gi"))
+	g.state(first, dagbridgev1.Job_RUNNING)
+	second := g.sh("true", needs("100m", "2Gi"))
+	g.await(second, "waiting", waiting("RESOURCES"))
+	g.touch("go")
+	g.state(second, dagbridgev1.Job_SUCCEEDED)
+}
+
+func TestNoneOvertakes(t *testing.T) {
+	t.Parallel()
+	g := start(t, small)
+	first := g.sh(waits, needs("1", ""))
+	g.state(first, dagbridgev1.Job_RUNNING)
+	large := g.sh(`echo large >> "$0/order"`, needs("2", ""))
+	smallest := g.sh(`echo small >> "$0/order"`, needs("100m", ""))
+	o := g.await(smallest, "waiting", waiting("RESOURCES"))
+	require.Equal(t, "waits for the jobs before it", o.Message)
+	g.touch("go")
+	g.state(large, dagbridgev1.Job_SUCCEEDED)
+	g.state(smallest, dagbridgev1.Job_SUCCEEDED)
+	require.Equal(t, "large\nsmall\n", g.file("order"))
+}
+
+func TestCancelledJobMakesRoom(t *testing.T) {
+	t.Parallel()
+	g := start(t, small)
+	first, second := g.sh("exec sleep 86400", needs("2", "")), g.sh(`touch "$0/ran"`, needs("2", ""))
+	third := g.sh("true", needs("2", ""))
+	g.await(second, "waiting", waiting("RESOURCES"))
+	g.cancel(second)
+	require.True(t, g.state(second, dagbridgev1.Job_CANCELLED).StartTime.IsZero())
+	g.cancel(first)
+	g.state(third, dagbridgev1.Job_SUCCEEDED)
+	_, err := os.Stat(filepath.Join(g.files, "ran"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestQueueOutlivesTheGateway(t *testing.T) {
+	t.Parallel()
+	g := start(t, small)
+	running := g.sh(waits, needs("2", ""))
+	g.state(running, dagbridgev1.Job_RUNNING)
+	first, second := g.sh(`echo first >> "$0/order"`, needs("2", "")), g.sh(`echo second >> "$0/order"`, needs("2", ""))
+	g.stop()
+	g.open()
+	for _, k := range []backend.Known{running, first, second} {
+		g.watcher.Add(k)
+	}
+	g.state(running, dagbridgev1.Job_RUNNING)
+	g.await(first, "waiting", waiting("RESOURCES"))
+	g.touch("go")
+	g.state(second, dagbridgev1.Job_SUCCEEDED)
+	require.Equal(t, "first\nsecond\n", g.file("order"))
+	entries, err := os.ReadDir(filepath.Join(g.dir, "queue"))
+	require.NoError(t, err)
+	require.Empty(t, entries, "what has ended is not read again")
+}
+
+func TestSupervisorThatCannotStartIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "dagbridge")
+	g := start(t, func(o *local.Options) { o.Supervisor = []string{missing, "supervise"} })
+	k := g.sh("true")
+	o := g.await(k, "waiting", func(o backend.Observation) bool { return o.State == dagbridgev1.Job_SUBMITTED && o.Message != "" })
+	require.Contains(t, o.Message, "its supervisor cannot be started")
+	require.False(t, o.Held, "nobody is to release it")
+	require.NoError(t, os.Symlink(os.Args[0], missing))
+	g.state(k, dagbridgev1.Job_SUCCEEDED)
+}
+
+func TestSupervisorThatEndsBeforeItBeginsIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "dagbridge")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho broken >&2\nexit 1\n"), 0o700))
+	g := start(t, func(o *local.Options) { o.Supervisor = []string{script} })
+	k := g.sh("true")
+	g.await(k, "waiting", func(o backend.Observation) bool {
+		return o.State == dagbridgev1.Job_SUBMITTED && o.Message == "its supervisor ended before it began: broken"
+	})
+	g.cancel(k)
+	g.state(k, dagbridgev1.Job_CANCELLED)
+}
+
+func TestOneProcessRunsTheQueue(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	k := g.sh("exec sleep 86400")
+	other := cluster(t, g.dir)
+	sentence := "another process runs the jobs in " + g.dir
+	sub := backendtest.Submission(t, &dagbridgev1.Task{Command: &dagbridgev1.Command{Argv: []string{"true"}}})
+
+	result := other.Submit(t.Context(), []translators.Submission{sub})[0]
+	require.Equal(t, backend.NotSent, result.Outcome)
+	require.Contains(t, result.Message, sentence)
+	finding := other.Find(t.Context(), []backend.Want{{Token: k.Ref.Token, Job: k.Job}})[0]
+	require.Equal(t, backend.Uncertain, finding.Presence)
+	require.ErrorContains(t, other.Cancel(t.Context(), []backend.Known{k})[0], sentence)
+	require.ErrorContains(t, other.Alter(t.Context(), []backend.Change{{Ref: k.Ref, Release: true}})[0], sentence)
+	require.ErrorContains(t, firstNews(t, other, k).Err, sentence)
+	require.NoError(t, other.Close())
+}
+
+// Had the disk been taken away, nothing that it lacks would be proven gone.
+func TestMissingFolderIsNoNews(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	k := g.sh("exec sleep 86400")
+	g.state(k, dagbridgev1.Job_RUNNING)
+	g.watcher.Stop()
+	require.NoError(t, os.Rename(g.dir, g.dir+".away"))
+	require.ErrorContains(t, firstNews(t, g.backend, k).Err, "cannot be seen")
+	require.NoError(t, os.Rename(g.dir+".away", g.dir))
+	require.NoError(t, firstNews(t, g.backend, k).Err)
+}
+
+func TestNothingIsLookedAtWhileNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	b := cluster(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	b.Observe(ctx, func() []backend.Known {
+		if calls++; calls == 3 {
+			cancel()
+		}
+		return nil
+	}, func(backend.News) { t.Error("news of nothing") })
+	_, err := os.Stat(dir)
+	require.ErrorIs(t, err, os.ErrNotExist, "the folder is not even made")
+	require.NoError(t, b.Close())
+}
+
+// firstNews is what Observe tells first.
+func firstNews(t *testing.T, b *local.Backend, known ...backend.Known) (first backend.News) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	b.Observe(ctx, func() []backend.Known { return known }, func(n backend.News) {
+		if first.AsOf.IsZero() {
+			first = n
+		}
+		cancel()
+	})
+	require.WithinDuration(t, time.Now(), first.AsOf, patience)
+	return first
+}
