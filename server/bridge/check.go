@@ -1,0 +1,127 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	validatepb "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/proto/jsoncodec"
+	"github.com/dagbridge/dagbridge/translators"
+)
+
+// sentences say in words what the patterns of the protocol mean.
+var sentences = map[string]string{
+	`^\P{Cc}*$`:            "must not have control characters",
+	`^[^\x00]*$`:           "must not have NUL characters",
+	`^[^=\x00-\x1f\x7f]+$`: "must be a name without '=' and control characters",
+	`^[^=\p{Cc}]+$`:        "must be a name without '=' and control characters",
+	`^[A-Za-z0-9._-]*$`:    "must be of letters, digits, '.', '_' and '-'",
+	`^[^\p{Cc}\s]*$`:       "must not have spaces or control characters",
+	`^[a-z0-9-]+$`:         "must be a long option of sbatch's without the dashes: small letters, digits and '-'",
+	`^(/\P{Cc}*)?$`:        "must be an absolute path without control characters",
+	`^[^=]+=.*$`:           `must be of the form "name=value"`,
+}
+
+func newValidator() (protovalidate.Validator, error) {
+	v, err := protovalidate.New(protovalidate.WithMessages(
+		&dagbridgev1.SubmitTaskRequest{}, &dagbridgev1.Workflow{}, &dagbridgev1.GetJobRequest{}, &dagbridgev1.ListJobsRequest{}, &dagbridgev1.LookupJobRequest{},
+	))
+	if err != nil {
+		return nil, fmt.Errorf("compiling the rules of the protocol: %w", err)
+	}
+	return v, nil
+}
+
+// Check finds all faults of a request that can be seen without the store: the rules that the protocol states on its fields,
+// text that should be JSON, and, of a workflow that has such faults, also what the engine would find. Errors are
+// translators.Faults.
+func (b *Bridge) Check(req proto.Message) error {
+	var faults translators.Faults
+	if err := b.validator.Validate(req); err != nil {
+		var invalid *protovalidate.ValidationError
+		if !errors.As(err, &invalid) {
+			return err
+		}
+		for _, v := range invalid.Violations {
+			field := fieldPath(req.ProtoReflect().Descriptor(), v.Proto.GetField())
+			if v.Proto.GetForKey() {
+				field += " (the key)"
+			}
+			faults.Add(field, "%s", sentence(v))
+		}
+	}
+	var document *jsoncodec.Error
+	if errors.As(jsoncodec.Check(req), &document) {
+		for _, v := range document.Violations {
+			faults.Add(v.GetField(), "%s", v.GetDescription())
+		}
+	}
+	if w, ok := req.(*dagbridgev1.Workflow); ok && len(faults) > 0 {
+		_, err := b.engine.Plan(w)
+		faults = append(faults, newFaults(faults, err)...)
+	}
+	return faults.OrNil()
+}
+
+// newFaults are the faults in an error whose fields have none yet.
+func newFaults(known translators.Faults, err error) (fresh translators.Faults) {
+	var faults translators.Faults
+	if !errors.As(err, &faults) {
+		return nil
+	}
+	seen := make(map[string]bool)
+	for _, fault := range known {
+		seen[fault.Field] = true
+	}
+	for _, fault := range faults {
+		if !seen[fault.Field] {
+			fresh = append(fresh, fault)
+		}
+	}
+	return fresh
+}
+
+func sentence(v *protovalidate.Violation) string {
+	if strings.HasSuffix(v.Proto.GetRuleId(), ".pattern") {
+		if words, ok := sentences[v.RuleValue.String()]; ok {
+			return words
+		}
+	}
+	return v.Proto.GetMessage()
+}
+
+// fieldPath writes a violation's path in the names of the JSON form.
+func fieldPath(md protoreflect.MessageDescriptor, path *validatepb.FieldPath) string {
+	var out []byte
+	for _, element := range path.GetElements() {
+		name := element.GetFieldName()
+		var fd protoreflect.FieldDescriptor
+		if md != nil {
+			fd = md.Fields().ByName(protoreflect.Name(name))
+		}
+		if fd != nil {
+			name = fd.JSONName()
+			md = fd.Message()
+			if fd.IsMap() {
+				md = fd.MapValue().Message()
+			}
+		}
+		out = jsoncodec.AppendName(out, name)
+		switch s := element.GetSubscript().(type) {
+		case *validatepb.FieldPathElement_Index:
+			out = append(out, '[')
+			out = strconv.AppendUint(out, s.Index, 10)
+			out = append(out, ']')
+		case *validatepb.FieldPathElement_StringKey:
+			out = jsoncodec.AppendName(out, s.StringKey)
+		}
+	}
+	return string(out)
+}
