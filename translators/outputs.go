@@ -29,7 +29,10 @@ func Outputs(raw []byte, limit int) ([]byte, error) {
 	case len(text) == 0:
 		return nil, nil
 	case text[0] == '{':
-		return text, checkObject(text)
+		if err := checkObject(text); err != nil {
+			return nil, err
+		}
+		return text, nil
 	case json.Valid(text):
 		return nil, errors.New("the outputs are JSON but no object: write {\"name\": value}, or lines name=value")
 	}

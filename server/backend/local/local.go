@@ -20,7 +20,7 @@
 // The gateway keeps the queue, in the order of submission, and starts a job when its CPUs and memory fit. One process at a
 // time may: it holds a lock on the folder. A process is never signalled by its pid alone, since pids are used again.
 //
-// The package needs Linux (pidfd, parent-death signals, sub-reapers). It must not end a job because the gateway ends, and
+// The package needs Linux 5.11 (pidfd, close_range, parent-death signals, sub-reapers). It must not end a job because the gateway ends, and
 // must not hand anything of the gateway's environment or open files to a program.
 package local
 
@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -163,6 +164,10 @@ func (b *Backend) open() error {
 	}
 	if b.lock != nil {
 		return nil
+	}
+	// What this process was started with, beside what Go opens, must not be held open by jobs that outlive it.
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("a local cluster needs Linux 5.11 or newer: %w", os.NewSyscallError("close_range", err))
 	}
 	if err := os.MkdirAll(b.queueDir(), 0o700); err != nil {
 		return fmt.Errorf("the folder of the local cluster %s cannot be made: %w", b.options.Name, err)
