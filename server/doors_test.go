@@ -1,0 +1,205 @@
+package server_test
+
+import (
+	"net/http"
+	"net/url"
+	"os/user"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+)
+
+// A task submitted at one door is the same job at the other.
+func TestBothDoors(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	code, text := g.post(t, "/v1/jobs", `{"task":{"key":{"orchestrator":"airflow","workflow":"risk","run":"manual__2026-01-01T00:00:00+00:00","task":"train"},
+		"script":{"text":"echo '{\"auc\": 0.910, \"n\": 9007199254740993}' > $DAGBRIDGE_OUTPUT; exit 0"}, "labels":{"team":"x"}},"waitFor":"TERMINAL"}`)
+	require.Equal(t, http.StatusOK, code, text)
+	job := read(t, text, &dagbridgev1.SubmitTaskResponse{}).GetJob()
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, job.GetState(), text)
+	self, err := user.Current()
+	require.NoError(t, err)
+	require.Equal(t, self.Username, job.GetOwner())
+	require.Contains(t, text, `"exitCode":0`)
+	require.NotContains(t, text, `"signal"`)
+	require.Contains(t, text, `"mapIndex":[]`)
+
+	over, err := g.grpc.GetJob(t.Context(), &dagbridgev1.GetJobRequest{Id: job.GetId()})
+	require.NoError(t, err)
+	require.True(t, proto.Equal(job, over.GetJob()), "%v\n%v", job, over.GetJob())
+
+	key := "orchestrator=airflow&workflow=risk&run=" + url.QueryEscape(job.GetKey().GetRun()) + "&task=train"
+	for name, path := range map[string]string{
+		"by id":           "/v1/jobs/" + job.GetId(),
+		"by query":        "/v1/lookup?" + key,
+		"by query, a try": "/v1/lookup?deployment=default&tryNumber=1&" + key,
+		"by path":         "/v1/orchestrators/airflow/workflows/risk/runs/manual__2026-01-01T00:00:00+00:00/tasks/train/job",
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, text := g.get(t, path)
+			require.Equal(t, http.StatusOK, code, text)
+			require.True(t, proto.Equal(job, read(t, text, &dagbridgev1.GetJobResponse{}).GetJob()), text)
+		})
+	}
+	t.Run("outputs are as they were written", func(t *testing.T) {
+		base := "/v1/orchestrators/airflow/workflows/risk/runs/manual__2026-01-01T00:00:00+00:00/tasks/train/job/outputs/"
+		code, text := g.get(t, base+"auc")
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, "0.910", text)
+		code, text = g.get(t, base+"n")
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, "9007199254740993", text)
+		code, text = g.get(t, base+"loss")
+		require.Equal(t, http.StatusNotFound, code)
+		require.Contains(t, text, `left no output \"loss\"; it left auc, n`)
+	})
+	t.Run("lists leave outputs out", func(t *testing.T) {
+		code, text := g.get(t, "/v1/jobs?workflow=risk&state=SUCCEEDED&state=FAILED&label=team=x&pageSize=1")
+		require.Equal(t, http.StatusOK, code)
+		list := read(t, text, &dagbridgev1.ListJobsResponse{})
+		require.Len(t, list.GetJobs(), 1)
+		require.Empty(t, list.GetJobs()[0].GetOutputs())
+		require.NotEmpty(t, list.GetResumeToken())
+		_, text = g.get(t, "/v1/jobs?workflow=risk&view=FULL")
+		require.Equal(t, "0.910", read(t, text, &dagbridgev1.ListJobsResponse{}).GetJobs()[0].GetOutputs()["auc"].GetText())
+		_, text = g.post(t, "/v1/jobs:batchGet", `{"ids":["nonsense","`+job.GetId()+`"],"keys":[{"orchestrator":"airflow","workflow":"risk","run":"`+job.GetKey().GetRun()+`","task":"train"}]}`)
+		require.Len(t, read(t, text, &dagbridgev1.BatchGetJobsResponse{}).GetJobs(), 2)
+		require.NotContains(t, text, "0.910")
+		_, text = g.get(t, "/v1/jobs?workflow=other")
+		require.True(t, strings.HasPrefix(text, `{"jobs":[],"nextPageToken":"","resumeToken":"`), text)
+	})
+	t.Run("runs", func(t *testing.T) {
+		code, text := g.get(t, "/v1/runs/"+job.GetRunId())
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, dagbridgev1.Run_SUCCEEDED, read(t, text, &dagbridgev1.GetRunResponse{}).GetRun().GetState())
+		_, text = g.get(t, "/v1/runs?workflow=risk")
+		require.Len(t, read(t, text, &dagbridgev1.ListRunsResponse{}).GetRuns(), 1)
+	})
+	t.Run("clusters", func(t *testing.T) {
+		code, text := g.get(t, "/v1/clusters")
+		require.Equal(t, http.StatusOK, code)
+		clusters := read(t, text, &dagbridgev1.ListClustersResponse{}).GetClusters()
+		require.Len(t, clusters, 1)
+		require.Equal(t, "here", clusters[0].GetName())
+	})
+	t.Run("the end of what has ended", func(t *testing.T) {
+		code, text := g.post(t, "/v1/jobs/"+job.GetId()+":cancel", "")
+		require.Equal(t, http.StatusOK, code, text)
+		require.Equal(t, dagbridgev1.Job_SUCCEEDED, read(t, text, &dagbridgev1.CancelJobResponse{}).GetJob().GetState())
+		code, text = g.post(t, "/v1/jobs/"+job.GetId()+":retry", "{}")
+		require.Equal(t, http.StatusBadRequest, code)
+		require.Equal(t, int(codes.FailedPrecondition), refused(t, text).Code)
+		code, text = g.post(t, "/v1/jobs/"+job.GetId()+"/outputs", `{"outputs":{"auc":1}}`)
+		require.Equal(t, http.StatusBadRequest, code, text)
+		code, text = g.post(t, "/v1/jobs:batchCancel", `{"ids":["`+job.GetId()+`","nonsense"]}`)
+		require.Equal(t, http.StatusOK, code)
+		results := read(t, text, &dagbridgev1.BatchCancelJobsResponse{}).GetResults()
+		require.Equal(t, []string{"OK", "NOT_FOUND"}, []string{results[0].GetStatus(), results[1].GetStatus()})
+		require.Empty(t, results[0].GetJob().GetOutputs())
+	})
+}
+
+func TestPlanAndRun(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	body := `{"run":{"orchestrator":"airflow","workflow":"ml","run":"r1"},"waitFor":"TERMINAL","tasks":[
+		{"key":{"task":"a"},"command":{"argv":["true"]}},
+		{"key":{"task":"b"},"command":{"argv":["true"]},"upstream":[{"task":"a"}]}]}`
+	code, text := g.post(t, "/v1/runs:plan", body)
+	require.Equal(t, http.StatusOK, code, text)
+	plan := read(t, text, &dagbridgev1.PlanWorkflowResponse{}).GetPlan()
+	require.Len(t, plan.GetTasks(), 2)
+	require.Len(t, plan.GetEdges(), 1)
+	_, text = g.get(t, "/v1/jobs")
+	require.Empty(t, read(t, text, &dagbridgev1.ListJobsResponse{}).GetJobs(), "a plan submits nothing")
+
+	code, text = g.post(t, "/v1/runs", body)
+	require.Equal(t, http.StatusOK, code, text)
+	run := read(t, text, &dagbridgev1.SubmitWorkflowResponse{})
+	require.Len(t, run.GetJobs(), 2)
+	require.Equal(t, dagbridgev1.Run_SUCCEEDED, run.GetRun().GetState(), text)
+	code, text = g.post(t, "/v1/runs/"+run.GetRun().GetId()+":cancel", "")
+	require.Equal(t, http.StatusOK, code, text)
+}
+
+// The same request twice, at the same moment and later, makes one job; another body under its key is refused.
+func TestSameRequestTwice(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	body := `{"task":{"key":{"orchestrator":"cli","workflow":"w","run":"r","task":"t"},"uid":"u","command":{"argv":["true"]}}}`
+	ids := make(chan string)
+	for range 2 {
+		go func() {
+			_, text := g.post(t, "/v1/jobs", body)
+			ids <- text
+		}()
+	}
+	first := read(t, <-ids, &dagbridgev1.SubmitTaskResponse{}).GetJob().GetId()
+	require.Equal(t, first, read(t, <-ids, &dagbridgev1.SubmitTaskResponse{}).GetJob().GetId())
+	_, text := g.post(t, "/v1/jobs", body)
+	require.Equal(t, first, read(t, text, &dagbridgev1.SubmitTaskResponse{}).GetJob().GetId())
+
+	code, text := g.post(t, "/v1/jobs", strings.Replace(body, "true", "false", 1))
+	require.Equal(t, http.StatusConflict, code)
+	require.Contains(t, refused(t, text).Message, "command.argv")
+	_, err := g.grpc.SubmitTask(t.Context(), &dagbridgev1.SubmitTaskRequest{Task: &dagbridgev1.Task{
+		Key: &dagbridgev1.TaskKey{Orchestrator: "cli", Workflow: "w", Run: "r", Task: "t"}, Uid: "u", Command: &dagbridgev1.Command{Argv: []string{"false"}},
+	}})
+	require.Equal(t, codes.AlreadyExists, status.Code(err))
+	require.Equal(t, refused(t, text).Message, status.Convert(err).Message())
+
+	code, text = g.post(t, "/v1/jobs", strings.Replace(strings.Replace(body, "true", "false", 1), `{"task"`, `{"onConflict":"ATTACH","task"`, 1))
+	require.Equal(t, http.StatusOK, code, text)
+	require.Len(t, read(t, text, &dagbridgev1.SubmitTaskResponse{}).GetWarnings(), 1)
+}
+
+// Every id finds its own job through every path, and none reaches another route.
+func TestAnyIDInEveryPath(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	ids := []string{
+		"etl/load", "a:b", "run:cancel", "50%", "a b", "ü", "..", ".", "x?y#z", "+", "a+b", "%2F", "%252F", "a//b", "job", "/", ":", ":cancel", "jobs:watch", "&=;", "\"'<>\\^`{|}", "a*", "😀", "-", strings.Repeat("x", 1000),
+	}
+	for _, id := range ids {
+		for _, key := range []*dagbridgev1.TaskKey{
+			{Orchestrator: "airflow", Workflow: "w", Run: "r", Task: id},
+			{Orchestrator: id, Workflow: id, Run: id, Task: id},
+		} {
+			t.Run(id[:min(len(id), 20)]+" "+key.GetOrchestrator()[:1], func(t *testing.T) {
+				job := g.submit(t, &dagbridgev1.Task{Key: key, Script: &dagbridgev1.Script{Text: `echo '{"` + "a:b/c%" + `": "x"}' > $DAGBRIDGE_OUTPUT`}}, dagbridgev1.WaitFor_TERMINAL)
+				e := url.PathEscape
+				path := "/v1/orchestrators/" + e(key.GetOrchestrator()) + "/workflows/" + e(key.GetWorkflow()) + "/runs/" + e(key.GetRun()) + "/tasks/" + e(key.GetTask()) + "/job"
+				path = strings.ReplaceAll(path, "/../", "/%2E%2E/")
+				path = strings.ReplaceAll(path, "/./", "/%2E/")
+				query := url.Values{"orchestrator": {key.GetOrchestrator()}, "workflow": {key.GetWorkflow()}, "run": {key.GetRun()}, "task": {key.GetTask()}}
+				for _, at := range []string{path, "/v1/lookup?" + query.Encode()} {
+					code, text := g.get(t, at)
+					require.Equal(t, http.StatusOK, code, "%s: %s", at, text)
+					require.Equal(t, job.GetId(), read(t, text, &dagbridgev1.LookupJobResponse{}).GetJob().GetId())
+				}
+				code, text := g.get(t, path+"/outputs/"+e("a:b/c%"))
+				require.Equal(t, http.StatusOK, code, text)
+				require.Equal(t, `"x"`, text)
+				_, text = g.get(t, "/v1/jobs?"+query.Encode())
+				require.Len(t, read(t, text, &dagbridgev1.ListJobsResponse{}).GetJobs(), 1)
+			})
+		}
+	}
+	t.Run("a job that is not there", func(t *testing.T) {
+		for _, id := range ids[:20] {
+			if id == "/" {
+				continue
+			}
+			code, text := g.get(t, "/v1/jobs/"+strings.ReplaceAll(url.PathEscape(id), ".", "%2E"))
+			require.Equal(t, http.StatusNotFound, code, text)
+			require.Contains(t, refused(t, text).Message, "there is no such job")
+		}
+	})
+}
