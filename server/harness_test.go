@@ -44,7 +44,8 @@ const patience = 30 * time.Second
 type gateway struct {
 	*server.Server
 	store *store.Store
-	log   *bytes.Buffer
+	// log is what it has warned of.
+	log *bytes.Buffer
 	// grpc is a client of one door, url the address of the other.
 	grpc dagbridgev1.BridgeServiceClient
 	url  string
@@ -54,7 +55,7 @@ func start(t testing.TB, change ...func(*server.Options)) *gateway {
 	t.Helper()
 	dir := t.TempDir()
 	g := &gateway{log: &bytes.Buffer{}}
-	log := slog.New(slog.NewTextHandler(g.log, nil))
+	log := slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	g.store, err = store.Open(filepath.Join(dir, "store.db"), store.Options{NoSync: true})
 	require.NoError(t, err)
@@ -85,7 +86,7 @@ func start(t testing.TB, change ...func(*server.Options)) *gateway {
 		require.NoError(t, g.Stop(ctx))
 	})
 	g.url = "http://" + g.HTTPAddr()
-	conn, err := grpc.NewClient(g.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(128<<20)))
+	conn, err := grpc.NewClient(g.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(128<<20), grpc.MaxCallRecvMsgSize(128<<20)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	g.grpc = dagbridgev1.NewBridgeServiceClient(conn)

@@ -22,7 +22,9 @@ type body struct {
 	io.ReadCloser
 	// length as the client declares it; -1 when it does not.
 	length int64
-	fault  error
+	// asksFirst: the client sends nothing before it is told to go on (Expect: 100-continue).
+	asksFirst bool
+	fault     error
 }
 
 // tooLarge: in gRPC's own words, so that both doors say the same.
@@ -32,18 +34,27 @@ func (e *tooLarge) Error() string {
 	return fmt.Sprintf("grpc: received message larger than max (%d vs. %d)", e.size, MaxMessage)
 }
 
+// refuse takes in what a client that has begun to send still sends, within reason: one whose connection is closed under its
+// hands does not read why.
+func (b *body) refuse(size int64) error {
+	if !b.asksFirst {
+		_, _ = io.CopyN(io.Discard, b, MaxMessage) // Whatever comes of it, it is refused.
+	}
+	return &tooLarge{size}
+}
+
 // decode reads a message from the whole body. An empty body is io.EOF: the message with nothing set.
 func (b *body) decode(m proto.Message) error {
 	b.fault = func() error {
 		if b.length > MaxMessage {
-			return &tooLarge{b.length}
+			return b.refuse(b.length)
 		}
 		text, err := io.ReadAll(io.LimitReader(b, MaxMessage+1))
 		switch {
 		case err != nil:
 			return translators.Faults{{Description: "the body could not be read: " + err.Error()}}
 		case len(text) > MaxMessage:
-			return &tooLarge{int64(len(text))}
+			return b.refuse(int64(len(text)))
 		case len(text) == 0:
 			return io.EOF
 		}

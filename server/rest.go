@@ -78,7 +78,7 @@ func (s *Server) door(next *runtime.ServeMux) http.Handler {
 				return
 			}
 		}
-		r.Body = &body{ReadCloser: r.Body, length: r.ContentLength}
+		r.Body = &body{ReadCloser: r.Body, length: r.ContentLength, asksFirst: r.Header.Get("Expect") != ""}
 		next.ServeHTTP(w, r)
 	})
 	// A page in a browser on this machine must not run programs here: neither by a form that it sends from elsewhere, nor (see

@@ -1,8 +1,10 @@
 package bridge
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +51,8 @@ func (b *Bridge) Check(req proto.Message) error {
 		if !errors.As(err, &invalid) {
 			return err
 		}
+		// In the order of the fields; of a map, of its keys.
+		slices.SortStableFunc(invalid.Violations, func(a, b *protovalidate.Violation) int { return comparePaths(a.Proto.GetField(), b.Proto.GetField()) })
 		for _, v := range invalid.Violations {
 			field := fieldPath(req.ProtoReflect().Descriptor(), v.Proto.GetField())
 			if v.Proto.GetForKey() {
@@ -95,6 +99,12 @@ func sentence(v *protovalidate.Violation) string {
 		}
 	}
 	return v.Proto.GetMessage()
+}
+
+func comparePaths(a, b *validatepb.FieldPath) int {
+	return slices.CompareFunc(a.GetElements(), b.GetElements(), func(a, b *validatepb.FieldPathElement) int {
+		return cmp.Or(cmp.Compare(a.GetFieldNumber(), b.GetFieldNumber()), cmp.Compare(a.GetIndex(), b.GetIndex()), cmp.Compare(a.GetStringKey(), b.GetStringKey()))
+	})
 }
 
 // fieldPath writes a violation's path in the names of the JSON form.
