@@ -31,3 +31,15 @@ func NormalizeScript(text string) (string, error) {
 	}
 	return text, nil
 }
+
+// Interpreter is the command that runs a normalised script once the script's file is added to it. As the kernel reads a
+// first line, it is a word, and the rest of the line as one argument. So run, a script need not be executable, which in
+// some folders no file can be.
+func Interpreter(script string) []string {
+	line, _, _ := strings.Cut(script, "\n")
+	line = strings.Trim(strings.TrimPrefix(line, "#!"), " \t")
+	if end := strings.IndexAny(line, " \t"); end >= 0 {
+		return []string{line[:end], strings.TrimLeft(line[end:], " \t")}
+	}
+	return []string{line}
+}

@@ -46,6 +46,19 @@ func TestRefusedScripts(t *testing.T) {
 	}
 }
 
+func TestInterpreter(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"#!/bin/sh":                         {"/bin/sh"},
+		"#! /bin/sh \necho":                 {"/bin/sh"},
+		"#!/usr/bin/awk\t -f\nBEGIN {}":     {"/usr/bin/awk", "-f"},
+		"#!/usr/bin/env -S python3 -u\n":    {"/usr/bin/env", "-S python3 -u"},
+		"#!/usr/bin/env 'not a quote' x \n": {"/usr/bin/env", "'not a quote' x"},
+	} {
+		require.Equal(t, want, translators.Interpreter(text), "%q", text)
+	}
+}
+
 func TestNormalizedScriptsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -69,7 +69,7 @@ func (s *spec) write(f folder) error {
 		errs = append(errs, os.WriteFile(f.prologue(), []byte(s.Prologue), 0o600))
 	}
 	if s.Script != "" {
-		errs = append(errs, os.WriteFile(f.script(), []byte(s.Script), 0o700))
+		errs = append(errs, os.WriteFile(f.script(), []byte(s.Script), 0o600))
 	}
 	return errors.Join(errs...)
 }

@@ -36,9 +36,6 @@ func (s *spec) text(f folder) string {
 	writeFile(f.inputs(), s.Inputs)
 	writeFile(f.prologue(), s.Prologue)
 	writeFile(f.script(), s.Script)
-	if s.Script != "" {
-		fmt.Fprintf(&text, "chmod u+x %s\n", quote(f.script()))
-	}
 	fmt.Fprintf(&text, "cd %s || exit\nexec env -i", quote(s.Dir))
 	for _, entry := range s.Env {
 		text.WriteString(" \\\n  " + quote(entry))

@@ -176,7 +176,7 @@ func thousandths(milli int64) string { return strconv.FormatFloat(float64(milli)
 func (s *spec) command(f folder) []string {
 	program := s.Argv
 	if s.Script != "" {
-		program = []string{f.script()}
+		program = append(translators.Interpreter(s.Script), f.script())
 	}
 	if s.Prologue == "" {
 		return program

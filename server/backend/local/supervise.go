@@ -169,12 +169,12 @@ func ending(status unix.WaitStatus) end {
 		number := int32(status.Signal())
 		code = 128 + number
 		return end{
-			State: dagbridgev1.Job_FAILED, Reason: "SIGNAL", ExitCode: &code, Signal: &number,
+			State: dagbridgev1.Job_FAILED, ExitCode: &code, Signal: &number,
 			Message: fmt.Sprintf("the program was killed by signal %d (%s)", number, unix.SignalName(status.Signal())),
 		}
 	}
 	if code != 0 {
-		return end{State: dagbridgev1.Job_FAILED, Reason: "EXIT_CODE", ExitCode: &code, Message: fmt.Sprintf("the program ended with exit code %d", code)}
+		return end{State: dagbridgev1.Job_FAILED, ExitCode: &code, Message: fmt.Sprintf("the program ended with exit code %d", code)}
 	}
 	return end{State: dagbridgev1.Job_SUCCEEDED, ExitCode: &code}
 }

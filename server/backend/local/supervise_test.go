@@ -188,9 +188,9 @@ func TestEndsAreToldAsSentences(t *testing.T) {
 		lines, dir, reason, message string
 		exitCode, signal            *int32
 	}{
-		{lines: "exit 3", reason: "EXIT_CODE", message: "the program ended with exit code 3", exitCode: new(int32(3))},
-		{lines: "kill -SEGV $$", reason: "SIGNAL", message: "the program was killed by signal 11 (SIGSEGV)", exitCode: new(int32(139)), signal: new(int32(11))},
-		{lines: "exec /no/such/program", reason: "EXIT_CODE", message: "the program ended with exit code 127", exitCode: new(int32(127))},
+		{lines: "exit 3", message: "the program ended with exit code 3", exitCode: new(int32(3))},
+		{lines: "kill -SEGV $$", message: "the program was killed by signal 11 (SIGSEGV)", exitCode: new(int32(139)), signal: new(int32(11))},
+		{lines: "exec /no/such/program", message: "the program ended with exit code 127", exitCode: new(int32(127))},
 		{lines: "true", dir: "/no/such/folder", reason: "WORKING_DIRECTORY", message: "the working directory /no/such/folder is not there: make it, or name another"},
 	} {
 		k := g.sh(c.lines, func(task *dagbridgev1.Task) { task.WorkingDirectory = c.dir })
