@@ -2,12 +2,14 @@ package store_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	"pgregory.net/rapid"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -71,4 +73,12 @@ func TestPutAndLookUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, next)
 	require.Len(t, jobs, 1)
+}
+
+// newFolder is a folder for a rapid history, which has no t.TempDir.
+func newFolder(t *rapid.T) string {
+	dir, err := os.MkdirTemp("", "store")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }
