@@ -45,7 +45,7 @@ func (c *checker) checkTarget(i int, field string, t *dagbridgev1.Task, e *dagbr
 	case target == i:
 		c.add(field, "task %s waits for itself", quote(label(t.GetKey())))
 	case e.GetInstances() == dagbridgev1.Edge_SAME_INDEX && len(t.GetKey().GetMapIndex()) == 0:
-		c.checkSameIndex(field, t, key, target)
+		c.checkSameIndex(field, t, e, target)
 	case target >= 0 || e.GetOptional() || c.known(key):
 	case len(key.GetMapIndex()) == 0 && c.names[key.GetTask()] && e.GetKey() == nil:
 		c.add(field, "task %s waits for %s, which is there only under another map index: give each instance as a key with its "+
@@ -60,7 +60,8 @@ func (c *checker) checkTarget(i int, field string, t *dagbridgev1.Task, e *dagbr
 }
 
 // checkSameIndex wants the instances of both ends to pair off.
-func (c *checker) checkSameIndex(field string, t *dagbridgev1.Task, key *dagbridgev1.TaskKey, target int) {
+func (c *checker) checkSameIndex(field string, t *dagbridgev1.Task, e *dagbridgev1.Edge, target int) {
+	key := Upstream(t, e)
 	n := len(t.GetArray().GetItems())
 	if n == 0 {
 		c.add(field, "SAME_INDEX needs a task with instances: task %s is no array and has no mapIndex", quote(label(t.GetKey())))
@@ -71,6 +72,9 @@ func (c *checker) checkSameIndex(field string, t *dagbridgev1.Task, key *dagbrid
 			c.add(field, "SAME_INDEX needs arrays of equal length: task %s has %d instances, its upstream %s has %d",
 				quote(label(t.GetKey())), n, quote(label(key)), m)
 		}
+		return
+	}
+	if e.GetOptional() && !c.known(key) {
 		return
 	}
 	last, beyond := unmapped(key), unmapped(key)

@@ -126,14 +126,4 @@ func label(k *dagbridgev1.TaskKey) string {
 }
 
 // quote is a string in double quotes, cut where it is longer than a sentence bears.
-func quote(s string) string {
-	const limit = 80
-	if len(s) > limit {
-		cut := limit
-		for cut > 0 && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut] + "…"
-	}
-	return strconv.Quote(s)
-}
+func quote(s string) string { return strconv.Quote(cut(s, 0, 80)) }

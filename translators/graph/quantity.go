@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// number has the digits a quantity may have. More would only make the parser multiply for a long time.
-var number = regexp.MustCompile(`^([+-]?)([0-9]{0,19}(?:\.[0-9]{0,18})?)(?:[eE][+-]?[0-9]{1,2}|([^0-9.+-].*)?)$`)
+// number has the digits a quantity may have. More, in an exponent above all, would make the parser multiply for hours.
+var number = regexp.MustCompile(`^([+-]?)([0-9]{0,19}(?:\.[0-9]{0,18})?)(?:[eE][+-]?[0-9]{1,2}|([^0-9.+-][^0-9]*)?)$`)
 
 // byteUnit is what people write for bytes where Kubernetes has k, M, G and Ki, Mi, Gi.
 var byteUnit = regexp.MustCompile(`^(?i:\s*([kmgtpe])(i?)b?)$`)
