@@ -15,7 +15,8 @@ import (
 // publicPages need no token: a probe has none.
 var publicPages = map[string]bool{"/healthz": true, "/readyz": true}
 
-// addPages adds what is no RPC. /healthz and /readyz are public; /metrics and /openapi.json need a token where the API does.
+// addPages adds what is no RPC. /healthz and /readyz are public; /metrics, /openapi.json and /admin/backup need a token
+// where the API does.
 func (s *Server) addPages(mux *runtime.ServeMux, registry prometheus.Gatherer) error {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
@@ -26,7 +27,8 @@ func (s *Server) addPages(mux *runtime.ServeMux, registry prometheus.Gatherer) e
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(proto.OpenAPI) // The client may be gone.
 		},
-		"/metrics": func(w http.ResponseWriter, r *http.Request, _ map[string]string) { metrics.ServeHTTP(w, r) },
+		"/admin/backup": s.backup,
+		"/metrics":      func(w http.ResponseWriter, r *http.Request, _ map[string]string) { metrics.ServeHTTP(w, r) },
 		// The process answers.
 		"/healthz": func(w http.ResponseWriter, _ *http.Request, _ map[string]string) { ok(w) },
 		// The store is open and both doors serve, whatever the clusters do.

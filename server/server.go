@@ -55,6 +55,7 @@ type Options struct {
 type Server struct {
 	listen config.Listen
 	log    *slog.Logger
+	store  *store.Store
 	calls  *calls
 	health *health.Server
 	grpc   *grpc.Server
@@ -85,6 +86,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		listen: o.Listen,
 		log:    o.Log,
+		store:  o.Store,
 		calls:  newCalls(service, guard, o.Metrics),
 		health: health.NewServer(),
 	}
