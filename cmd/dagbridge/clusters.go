@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+)
+
+func newClusters() *cobra.Command {
+	var g gateway
+	var f format
+	cmd := &cobra.Command{
+		Use:   "clusters",
+		Short: "List the clusters of the gateway, and whether they answer",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, closeClient, err := g.connect()
+			if err != nil {
+				return err
+			}
+			defer closeClient()
+			answer, err := client.ListClusters(cmd.Context(), &dagbridgev1.ListClustersRequest{})
+			if err != nil {
+				return err
+			}
+			return f.print(cmd.OutOrStdout(), answer, func(w io.Writer) {
+				fmt.Fprintln(w, "NAME\tKIND\tREACHABLE\tLIVE JOBS\tLAST LOOK\tMESSAGE")
+				for _, c := range answer.GetClusters() {
+					fmt.Fprintf(w, "%s\t%s\t%t\t%d\t%s\t%s\n", c.GetName(), c.GetKind(), c.GetReachable(), c.GetLiveJobs(), when(c.GetLastLookTime()), dash(c.GetMessage()))
+				}
+			})
+		},
+	}
+	g.addFlags(cmd.Flags())
+	f.addFlag(cmd)
+	return cmd
+}

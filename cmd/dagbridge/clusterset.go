@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/server/backend/local"
+	"github.com/dagbridge/dagbridge/server/backend/slurm"
+	"github.com/dagbridge/dagbridge/server/config"
+	"github.com/dagbridge/dagbridge/server/engine"
+)
+
+// openClusters makes the configured clusters, contacting none, and what closes them.
+func openClusters(cfg *config.Config, log *slog.Logger) ([]engine.Cluster, func() error, error) {
+	var clusters []engine.Cluster
+	closeAll := func() error {
+		var errs []error
+		for _, c := range clusters {
+			errs = append(errs, c.Backend.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for _, c := range cfg.Clusters {
+		b, err := openCluster(cfg, c, log.With("cluster", c.Name))
+		if err != nil {
+			return nil, nil, errors.Join(err, closeAll())
+		}
+		clusters = append(clusters, engine.Cluster{Name: c.Name, Backend: b})
+	}
+	return clusters, closeAll, nil
+}
+
+func openCluster(cfg *config.Config, c config.Cluster, log *slog.Logger) (backend.Backend, error) {
+	switch {
+	case c.Local != nil:
+		return local.New(local.Options{
+			Name: c.Name, Dir: filepath.Join(cfg.Data, "jobs", url.PathEscape(c.Name)),
+			CPUs: c.Local.CPUs, Memory: int64(c.Local.Memory), Prologue: c.Local.Prologue, Log: log,
+		})
+	case c.Slurm != nil:
+		return slurm.New(slurmOptions(c.Name, c.Slurm, log))
+	}
+	return nil, fmt.Errorf("cluster %s is of no kind", c.Name)
+}
+
+func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options {
+	o := slurm.Options{
+		Name: name, WorkDir: s.WorkDir, PollInterval: s.PollInterval, Prologue: s.Prologue, LoginShell: s.LoginShell,
+		Partition: s.Partition, Account: s.Account, QOS: s.QOS,
+		Limits: slurm.Limits{MaxArraySize: s.Limits.MaxArraySize, MinJobAge: s.Limits.MinJobAge}, Log: log,
+	}
+	if s.REST != nil {
+		o.REST = &slurm.REST{URL: s.REST.URL, User: s.REST.User, TokenFile: s.REST.TokenFile}
+	}
+	if s.CLI != nil {
+		o.CLI = &slurm.CLI{Path: s.CLI.Path}
+	}
+	return o
+}
