@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,9 +40,10 @@ func ParseIDs(s string) (base string, positions []int, isArray bool, err error) 
 // ParsePositions reads array indices as Slurm writes them: "0-3,7", "0-9:2". They come back in ascending order, each once.
 func ParsePositions(s string) ([]int, error) {
 	seen := map[int]bool{}
+	size := 0
 	for term := range strings.SplitSeq(s, ",") {
 		if term == "..." {
-			return nil, fmt.Errorf("the list of array indices is cut short (set SLURM_BITSTR_LEN=0)")
+			return nil, errors.New("the list of array indices is cut short (set SLURM_BITSTR_LEN=0)")
 		}
 		span, by, stepped := strings.Cut(term, ":")
 		low, high, ranged := strings.Cut(span, "-")
@@ -58,6 +60,9 @@ func ParsePositions(s string) ([]int, error) {
 		}
 		if !ok || !okTo || from > to {
 			return nil, fmt.Errorf("%q is no list of array indices as Slurm writes them (\"0-3,7\")", s)
+		}
+		if size += (to - from) / step; size > maxPosition {
+			return nil, errors.New("the list names more array indices than there can be")
 		}
 		for i := from; i <= to; i += step {
 			seen[i] = true

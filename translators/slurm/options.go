@@ -42,6 +42,7 @@ var (
 
 // options that a task may set in slurm.options, each tried on slurmrestd 22.05.
 var options = map[string]option{
+	"acctg-freq":         {field: "account_gather_frequency"},
 	"bb":                 {field: "burst_buffer"},
 	"begin":              {field: "begin_time"},
 	"cluster-constraint": {field: "cluster_constraint"},
@@ -82,6 +83,7 @@ var options = map[string]option{
 	"prefer":            {field: "prefer"},
 	"priority":          {field: "priority"},
 	"requeue":           {field: "requeue", kind: flag},
+	"profile":           {field: "profile"},
 	"reservation":       {field: "reservation"},
 	"signal": {field: "signal", pattern: regexp.MustCompile(`^(R:)?[A-Z0-9]+(@[0-9]+)?$`),
 		hint: `a signal and seconds ("USR1@60"); slurmrestd cannot say "B:"`},
@@ -202,7 +204,7 @@ func refuseOption(name, value string) string {
 	case slices.Contains(oneWay, name):
 		return "slurmrestd cannot carry it, so it is not taken on any cluster"
 	case !known:
-		return fmt.Sprintf("sbatch has no such option that a task may set; the nearest one is %q", nearest(name))
+		return fmt.Sprintf("sbatch has no such option that a task may set; the nearest one is %q", nearest(name, slices.Sorted(maps.Keys(options))))
 	case o.kind == flag && value != "":
 		return `it takes no value; give it ""`
 	case o.kind == flag:
@@ -221,10 +223,10 @@ func refuseOption(name, value string) string {
 	return ""
 }
 
-// nearest is the option that a misspelt one was probably meant to be.
-func nearest(name string) string {
+// nearest is the name that a misspelt one was probably meant to be; of several the first.
+func nearest(name string, candidates []string) string {
 	best, least := "", len(name)+100
-	for _, candidate := range slices.Sorted(maps.Keys(options)) {
+	for _, candidate := range candidates {
 		if d := distance(name, candidate); d < least {
 			best, least = candidate, d
 		}

@@ -1,5 +1,5 @@
 # Reads the bytes of DAGBRIDGE_OUTPUT as numbers, so that no locale and no awk sees characters in them.
-# Exit 0: a JSON object. Exit 3: lines key=value; their JSON object is printed. Exit 4: nothing. Exit 1: none of these; why
+# Exit 0: a JSON object. Exit 3: lines name=value; their JSON object is printed. Exit 4: nothing. Exit 1: none of these; why
 # is printed.
 BEGIN {
   split("34 34 92 92 47 47 98 8 102 12 110 10 114 13 116 9", pair, " ")
@@ -13,7 +13,9 @@ END {
   p = 0
   space()
   if (p == n) exit 4
-  if (byte[p] == 123) object(); else lines()
+  if (byte[p] == 123) object()
+  else if (byte[p] == 91 || byte[p] == 34) refuse("they are no JSON object, nor lines name=value")
+  else lines()
 }
 
 function refuse(why) { print why; exit 1 }
@@ -40,7 +42,7 @@ function utf8(    c, more, low, high) {
 }
 
 # object checks one JSON object with nothing behind it, as RFC 8259 has it. stack holds what is open: { or [.
-function object(    depth, stack, want, c, name, seen) {
+function object(    depth, stack, want, c, name, part, seen) {
   want = "value"
   for (;;) {
     space()
@@ -52,13 +54,12 @@ function object(    depth, stack, want, c, name, seen) {
         if (depth == 512) refuse("they are nested more than 512 deep")
         stack[++depth] = c; want = c == 123 ? "first name" : "first value"; p++
       } else if (c == 93 && want == "first value") { depth--; want = "more"; p++ }
-      else { if (c == 34) string(); else if (c == 45 || (c >= 48 && c <= 57)) number(); else literal(); want = "more" }
+      else { if (c == 34) string(0); else if (c == 45 || (c >= 48 && c <= 57)) number(); else literal(); want = "more" }
     } else if (want == "name" || want == "first name") {
       if (c == 34) {
-        name = string()
+        name = string(depth == 1)
         # Only of the outputs themselves; the reader decides about names further inside.
-        if (depth == 1 && name in seen) refuse("byte " p " ends a name that is there twice")
-        if (depth == 1) seen[name] = 1
+        if (depth == 1) named(name, split(name, part, " "), seen, "before byte " p + 1)
         space()
         if (p == n || byte[p] != 58) bad()
         p++; want = "value"
@@ -74,24 +75,28 @@ function bad() {
   refuse(p == n ? "the JSON object is not complete" : "byte " p + 1 " is where they stop being one JSON object")
 }
 
-# string checks a JSON string and returns its bytes, as numbers, with the escapes read.
-function string(    text, c, low) {
+# string checks a JSON string. To keep it is to return its bytes, as numbers, with the escapes read.
+function string(keep,    text, c, low) {
   for (p++; p < n; p++) {
     c = byte[p]
     if (c == 34) { p++; return text }
     if (c < 32) bad()
-    if (c != 92) { text = text " " c; continue }
-    p++
-    if (p == n) bad()
-    if (byte[p] in escape) { text = text " " escape[byte[p]]; continue }
-    c = unicode()
-    if (c >= 55296 && c <= 56319 && byte[p + 1] == 92 && byte[p + 2] == 117) {
-      # The second half of a pair, or something of its own.
-      p += 2; low = unicode()
-      if (low >= 56320 && low <= 57343) c = 65536 + (c - 55296) * 1024 + low - 56320
-      else { p -= 6; c = 65533 }
+    if (c == 92) {
+      p++
+      if (p == n) bad()
+      if (byte[p] in escape) c = escape[byte[p]]
+      else {
+        c = unicode()
+        if (c >= 55296 && c <= 56319 && byte[p + 1] == 92 && byte[p + 2] == 117) {
+          # The second half of a pair, or something of its own.
+          p += 2; low = unicode()
+          if (low >= 56320 && low <= 57343) c = 65536 + (c - 55296) * 1024 + low - 56320
+          else p -= 6
+        }
+        c = encode(c)
+      }
     }
-    text = text encode(c)
+    if (keep) text = text " " c
   }
   bad()
 }
@@ -110,10 +115,10 @@ function unicode(    i, c) {
 # encode is the UTF-8 of a code point, as numbers. Half a pair is what readers take it for: U+FFFD.
 function encode(c) {
   if (c >= 55296 && c <= 57343) c = 65533
-  if (c < 128) return " " c
-  if (c < 2048) return " " 192 + int(c / 64) " " 128 + c % 64
-  if (c < 65536) return " " 224 + int(c / 4096) " " 128 + int(c / 64) % 64 " " 128 + c % 64
-  return " " 240 + int(c / 262144) " " 128 + int(c / 4096) % 64 " " 128 + int(c / 64) % 64 " " 128 + c % 64
+  if (c < 128) return c
+  if (c < 2048) return 192 + int(c / 64) " " 128 + c % 64
+  if (c < 65536) return 224 + int(c / 4096) " " 128 + int(c / 64) % 64 " " 128 + c % 64
+  return 240 + int(c / 262144) " " 128 + int(c / 4096) % 64 " " 128 + int(c / 64) % 64 " " 128 + c % 64
 }
 
 function hex(c) { return (c >= 48 && c <= 57) || (c >= 65 && c <= 70) || (c >= 97 && c <= 102) }
@@ -141,35 +146,41 @@ function literal(    w, i, word) {
   for (i = 1; i in word; i++) { if (p == n || byte[p] != word[i]) bad(); p++ }
 }
 
-# lines prints lines key=value as a JSON object of strings. Of lines with one key the last counts.
-function lines(    line, end, stop, equal, i, key, count, keys, value) {
+# named checks the name of an output, given as numbers, and how many they are. where says where it is.
+function named(name, size, seen, where,    c, i) {
+  split(name, c, " ")
+  if (size == 0) refuse(where ": an output has no name")
+  if (size > 1024) refuse(where ": the name of an output has " size " bytes, 1024 are taken at most")
+  for (i = 1; i <= size; i++)
+    if (c[i] < 32 || c[i] == 127 || (i > 1 && c[i - 1] == 194 && c[i] < 160)) refuse(where ": the name of an output has a control character")
+  if (name in seen) refuse(where ": an output is there twice")
+  seen[name] = 1
+}
+
+# lines prints lines name=value as a JSON object of strings.
+function lines(    row, end, equal, i, name, seen, text) {
   for (p = 0; p < n; p = end + 1) {
-    line++
+    row++
     for (end = p; end < n && byte[end] != 10; end++);
-    stop = end > p && byte[end - 1] == 13 ? end - 1 : end
-    for (equal = p; equal < stop && byte[equal] != 61; equal++);
-    if (blank(p, stop)) continue
-    key = ""
-    for (i = p; i < equal; i++) { if (!plain(byte[i])) break; key = key quoted(byte[i]) }
-    if (equal == stop || equal == p || i < equal) refuse("line " line " is not of the form key=value, and they are no JSON object")
-    if (!(key in value)) keys[++count] = key
-    value[key] = ""
-    for (i = equal + 1; i < stop; i++) value[key] = value[key] quoted(byte[i])
+    if (blank(p, end)) continue
+    name = ""
+    for (equal = p; equal < end && byte[equal] != 61; equal++) name = name " " byte[equal]
+    if (equal == end) refuse("line " row " is not of the form name=value, and they are no JSON object")
+    named(name, equal - p, seen, "line " row)
+    text = text (text == "" ? "" : ",") "\""
+    for (i = p; i < equal; i++) text = text quoted(byte[i])
+    text = text "\":\""
+    for (i = equal + 1; i < end; i++) text = text quoted(byte[i])
+    text = text "\""
   }
-  printf "{"
-  for (i = 1; i <= count; i++) printf("%s\"%s\":\"%s\"", (i == 1 ? "" : ","), keys[i], value[keys[i]])
-  printf "}"
+  if (text == "") exit 4
+  printf("{%s}", text)
   exit 3
 }
 
 function blank(from, to) {
-  while (from < to && (byte[from] == 32 || byte[from] == 9 || byte[from] == 13)) from++
+  while (from < to && (byte[from] == 32 || (byte[from] >= 9 && byte[from] <= 13))) from++
   return from == to
-}
-
-# plain says whether a key may hold a byte: what would make a broken JSON text look like key=value may not.
-function plain(c) {
-  return (c >= 48 && c <= 57) || (c >= 65 && c <= 90) || (c >= 97 && c <= 122) || c == 95 || c == 45 || c == 46 || c == 47 || c == 58 || c >= 128
 }
 
 # quoted is a byte as it stands in a JSON string.

@@ -1,62 +1,42 @@
 package slurm
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dagbridge/dagbridge/translators"
+)
 
 // userScript is a script of the user's and what runs it.
 type userScript struct {
-	// interpreter and its arguments, to which the script's file is added.
+	// interpreter and its argument, to which the script's file is added. The script is not executed itself: its folder may
+	// be mounted so that nothing in it can be.
 	interpreter []string
 	text        string
 }
 
-// userScript reads the task's script. What Slurm and the kernel would trip over is mended where the meaning is plain: a byte
-// order mark and blank lines before the first line, and no "#!".
-func (t *translation) userScript() userScript {
-	text := strings.TrimPrefix(t.submission.Task.GetScript().GetText(), "\ufeff")
-	for {
-		line, rest, found := strings.Cut(text, "\n")
-		if !found || strings.TrimSpace(line) != "" {
-			break
-		}
-		text = rest
+// userScript reads the task's script; nil when it has none, or none that can run.
+func (t *translation) userScript() *userScript {
+	s := t.submission.Task.GetScript()
+	if s == nil {
+		return nil
 	}
-	line, _, _ := strings.Cut(text, "\n")
-	shebang, ok := strings.CutPrefix(line, "#!")
-	if !ok {
-		return userScript{interpreter: []string{"/bin/bash"}, text: text}
+	text, err := translators.NormalizeScript(s.GetText())
+	if err != nil {
+		t.fault("script.text", "%v", err)
+		return nil
 	}
-	// As the kernel reads it: one word, and the rest of the line as one argument.
-	shebang = strings.Trim(shebang, " \t")
-	name, argument, _ := strings.Cut(strings.ReplaceAll(shebang, "\t", " "), " ")
-	interpreter := []string{name}
-	if argument = strings.TrimLeft(argument, " "); argument != "" {
-		interpreter = append(interpreter, argument)
-	}
-	return userScript{interpreter: interpreter, text: text}
-}
-
-// checkScript finds what cannot be mended in the task's script.
-func (t *translation) checkScript() {
-	script := t.submission.Task.GetScript()
-	if script == nil {
-		return
-	}
-	s := t.userScript()
-	first, _, _ := strings.Cut(s.text, "\n")
-	switch {
-	case strings.TrimSpace(s.text) == "":
-		t.fault("script.text", "the script is empty")
-		return
-	case strings.HasPrefix(first, "#!") && strings.HasSuffix(first, "\r"):
-		t.fault("script.text", `its first line ends in a carriage return, so that no interpreter %q would be found; `+
-			"write the script with Unix line ends", s.interpreter[0]+"\r")
-	case strings.HasPrefix(first, "#!") && s.interpreter[0] == "":
-		t.fault("script.text", "its first line names no interpreter after #!")
-	}
-	if n := countDirectives(s.text); n > 0 {
-		t.notice("script.text: %d #SBATCH lines in it mean nothing here; say it in resources and slurm, "+
+	if n := countDirectives(text); n > 0 {
+		t.notice("script.text: its #SBATCH lines (%d) mean nothing here: say it in resources and slurm, "+
 			"or hand the file to dagbridge submit, which reads them", n)
 	}
+	line, _, _ := strings.Cut(text, "\n")
+	// As the kernel reads it: a word, and the rest of the line as one argument.
+	line = strings.Trim(strings.TrimPrefix(line, "#!"), " \t")
+	end := strings.IndexAny(line, " \t")
+	if end < 0 {
+		return &userScript{[]string{line}, text}
+	}
+	return &userScript{[]string{line[:end], strings.TrimLeft(line[end:], " \t")}, text}
 }
 
 // countDirectives counts the lines that sbatch would take for its own.
@@ -64,11 +44,20 @@ func countDirectives(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {
 		switch {
-		case strings.HasPrefix(line, "#SBATCH"):
+		case strings.HasPrefix(line, directivePrefix):
 			n++
-		case strings.TrimSpace(line) != "" && !strings.HasPrefix(strings.TrimSpace(line), "#"):
+		case isCommand(line):
 			return n
 		}
 	}
 	return n
+}
+
+// directivePrefix begins the lines of a script that sbatch reads.
+const directivePrefix = "#SBATCH"
+
+// isCommand says whether a line is where sbatch stops reading directives: it is neither blank nor a comment.
+func isCommand(line string) bool {
+	line = strings.TrimSpace(line)
+	return line != "" && line[0] != '#'
 }

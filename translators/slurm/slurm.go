@@ -34,8 +34,8 @@ const (
 	DefaultMaxArraySize = 1001
 )
 
-// path is the whole environment that a job is submitted with. What a site needs beyond it comes from the prologue.
-const path = "/usr/local/bin:/usr/bin:/bin"
+// searchPath is the whole environment that a job is submitted with. What a site needs beyond it comes from the prologue.
+const searchPath = "/usr/local/bin:/usr/bin:/bin"
 
 // Site is what the translator must know of a cluster.
 type Site struct {
@@ -103,10 +103,10 @@ func Translate(site Site, s translators.Submission) (*Job, translators.Faults) {
 	t.resources()
 	t.options()
 	t.array()
-	t.checkScript()
+	t.script = t.userScript()
 	t.job.Dependency = Expression(s.Depends)
 	t.job.Hold = s.Hold
-	t.job.Environment = map[string]string{"PATH": path}
+	t.job.Environment = map[string]string{"PATH": searchPath}
 	var script strings.Builder
 	t.wrapper(&script)
 	t.job.Script = script.String()
@@ -129,7 +129,9 @@ type translation struct {
 	site       Site
 	submission translators.Submission
 	job        *Job
-	faults     translators.Faults
+	// script is the user's; nil without one.
+	script *userScript
+	faults translators.Faults
 }
 
 func (t *translation) fault(field, format string, args ...any) { t.faults.Add(field, format, args...) }

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	_ "embed" // the wrapper's fixed text
 	"encoding/json"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"strings"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
-	"github.com/dagbridge/dagbridge/translators"
 )
 
 //go:embed wrapper.sh
@@ -30,6 +30,9 @@ const (
 	ExitNoFolder = 122
 )
 
+// common begins the part of the script that does not depend on the task.
+const common = "# ---- What follows is the same for every job. It needs bash 4.2, coreutils and awk."
+
 // wrapper writes the job script: what this job is, as variables and functions, then the text that is the same for all.
 func (t *translation) wrapper(b *strings.Builder) {
 	s := t.submission
@@ -37,15 +40,19 @@ func (t *translation) wrapper(b *strings.Builder) {
 	for _, v := range [][2]string{
 		{"dir", Dir(t.site, s.Job.GetId())},
 		{"attempt", attempt(s.Token)},
-		{"workdir", workdir(t.site, s)},
-		{"outputs_awk", outputsAwk},
+		{"workdir", cmp.Or(s.Task.GetWorkingDirectory(), Dir(t.site, s.Job.GetId()))},
 	} {
 		fmt.Fprintf(b, "%s=%s\n", v[0], Quote(v[1]))
+	}
+	key := s.Job.GetKey()
+	for _, v := range append(instance(s.Job.GetId(), key.GetMapIndex()...),
+		"DAGBRIDGE_TASK="+key.GetTask(), "DAGBRIDGE_RUN="+key.GetRun(), "DAGBRIDGE_TRY="+strconv.Itoa(int(s.Job.GetTryNumber()))) {
+		fmt.Fprintf(b, "export %s\n", Quote(v))
 	}
 	t.inputs(b)
 	t.payload(b)
 	t.program(b)
-	b.WriteString(wrapperText)
+	fmt.Fprintf(b, "\n%s\noutputs_awk=%s\n%s", common, Quote(outputsAwk), wrapperText)
 }
 
 // oneLine is a text that cannot leave a comment.
@@ -58,16 +65,14 @@ func oneLine(s string) string {
 	}, s)
 }
 
-func workdir(site Site, s translators.Submission) string {
-	if dir := s.Task.GetWorkingDirectory(); dir != "" {
-		return dir
-	}
-	return Dir(site, s.Job.GetId())
-}
-
 // inputs writes the shell function that prints the JSON object for DAGBRIDGE_INPUTS.
 func (t *translation) inputs(b *strings.Builder) {
-	b.WriteString("\n# inputs is what the upstream tasks have left.\ninputs() {\n")
+	b.WriteString("\n# inputs is what the upstream tasks have left.\n")
+	if len(t.submission.Inputs) == 0 {
+		b.WriteString("inputs() { printf '{}'; }\n")
+		return
+	}
+	b.WriteString("inputs() {\n")
 	before := "{"
 	for _, input := range t.submission.Inputs {
 		before += jsonString(input.Task) + ":"
@@ -87,9 +92,6 @@ func (t *translation) inputs(b *strings.Builder) {
 		fmt.Fprintf(b, "  printf %%s %s\n  %s%s\n", Quote(before), function, continued(files))
 		before = ","
 	}
-	if before == "{" {
-		b.WriteString("  printf '{'\n")
-	}
 	b.WriteString("  printf '}'\n}\n")
 }
 
@@ -98,13 +100,14 @@ func jsonString(s string) string {
 	return string(text)
 }
 
-// payload writes the shell function that prints the user's script.
+// payload writes the shell function that makes the file of the user's script.
 func (t *translation) payload(b *strings.Builder) {
-	text := ":"
-	if s := t.submission.Task.GetScript(); s != nil {
-		text = "printf %s " + Quote(t.userScript().text)
+	b.WriteString("\n# payload makes the file of the user's script, if there is one.\n")
+	if t.script == nil {
+		b.WriteString("payload() { :; }\n")
+		return
 	}
-	fmt.Fprintf(b, "\n# payload is the user's script, if there is one.\npayload() {\n%s\n}\n", text)
+	fmt.Fprintf(b, "payload() {\nprintf %%s %s >%s\n}\n", Quote(t.script.text), scriptFile)
 }
 
 // program writes the shell function that becomes the program, in a shell of its own. Nothing of the task's env is ever a
@@ -120,10 +123,9 @@ func (t *translation) program(b *strings.Builder) {
 			fmt.Fprintf(b, "  eval %s\n", Quote(prologue))
 		}
 	}
-	fmt.Fprintf(b, "  set --%s\n", continued(quoted(t.argv())))
+	fmt.Fprintf(b, "  set --%s\n", continued(t.argv()))
 	t.items(b)
-	assignments := append(t.identity(s.Job.GetId(), s.Job.GetKey().GetMapIndex()), env(s.Task.GetEnv())...)
-	fmt.Fprintf(b, "  exec /usr/bin/env%s \"$@\"\n}\n", continued(quoted(assignments)))
+	fmt.Fprintf(b, "  exec /usr/bin/env --%s\n}\n", continued(append(quoted(env(s.Task.GetEnv())), `"$@"`)))
 }
 
 // loginShell reads what a login shell reads.
@@ -133,26 +135,24 @@ const loginShell = `  [ ! -r /etc/profile ] || . /etc/profile
   done
 `
 
-// argv is the task's command line, with what starts it before it.
+// argv is the task's command line, quoted, with what starts it before it.
 func (t *translation) argv() []string {
-	task := t.submission.Task
-	argv := slices.Clone(task.GetCommand().GetArgv())
-	if task.GetScript() != nil {
-		argv = append(t.userScript().interpreter, scriptFile)
-	}
-	if len(argv) > 0 && strings.Contains(argv[0], "=") {
+	argv := quoted(t.submission.Task.GetCommand().GetArgv())
+	if t.script != nil {
+		argv = append(quoted(t.script.interpreter), scriptFile)
+	} else if len(argv) > 0 && strings.Contains(argv[0], "=") {
 		// env would take it for a variable.
-		argv = append([]string{"bash", "-c", `exec "$@"`, "bash"}, argv...)
+		argv = append([]string{"bash", "-c", `'exec "$@"'`, "bash"}, argv...)
 	}
-	if t.perTask() {
-		srun := []string{"srun", "--export=ALL"}
-		if cpus := t.job.CPUsPerTask; cpus > 0 {
-			// Since 22.05 srun no longer takes it from the job.
-			srun = append(srun, "--cpus-per-task="+strconv.Itoa(cpus))
-		}
-		argv = append(append(srun, "--"), argv...)
+	if !t.perTask() {
+		return argv
 	}
-	return argv
+	srun := []string{"srun", "--export=ALL"}
+	if cpus := t.job.CPUsPerTask; cpus > 0 {
+		// Since 22.05 srun no longer takes it from the job.
+		srun = append(srun, "--cpus-per-task="+strconv.Itoa(cpus))
+	}
+	return append(append(srun, "--"), argv...)
 }
 
 func (t *translation) perTask() bool {
@@ -167,10 +167,10 @@ func (t *translation) items(b *strings.Builder) {
 	}
 	items := t.submission.Task.GetArray().GetItems()
 	b.WriteString("  case $SLURM_ARRAY_TASK_ID in\n")
-	for _, instance := range t.submission.Instances {
-		item := items[instance.Position]
-		assignments := append(t.identity(instance.JobID, []int32{int32(instance.Position)}), env(item.GetEnv())...)
-		fmt.Fprintf(b, "  %d) set -- %s \"$@\"", instance.Position, strings.Join(quoted(assignments), " "))
+	for _, i := range t.submission.Instances {
+		item := items[i.Position]
+		assignments := append(instance(i.JobID, int32(i.Position)), env(item.GetEnv())...)
+		fmt.Fprintf(b, "  %d) set -- %s \"$@\"", i.Position, strings.Join(quoted(assignments), " "))
 		for _, arg := range item.GetArgv() {
 			b.WriteString(" " + Quote(arg))
 		}
@@ -179,20 +179,13 @@ func (t *translation) items(b *strings.Builder) {
 	b.WriteString("  esac\n")
 }
 
-// identity is what tells the program which job it is.
-func (t *translation) identity(id string, mapIndex []int32) []string {
-	key := t.submission.Job.GetKey()
+// instance is what tells a job, or an array's instance, apart.
+func instance(id string, mapIndex ...int32) []string {
 	index := make([]string, len(mapIndex))
 	for i, n := range mapIndex {
 		index[i] = strconv.Itoa(int(n))
 	}
-	return []string{
-		"DAGBRIDGE_JOB_ID=" + id,
-		"DAGBRIDGE_TASK=" + key.GetTask(),
-		"DAGBRIDGE_RUN=" + key.GetRun(),
-		"DAGBRIDGE_MAP_INDEX=" + strings.Join(index, ","),
-		"DAGBRIDGE_TRY=" + strconv.Itoa(int(t.submission.Job.GetTryNumber())),
-	}
+	return []string{"DAGBRIDGE_JOB_ID=" + id, "DAGBRIDGE_MAP_INDEX=" + strings.Join(index, ",")}
 }
 
 // env is a map as assignments, in order.
@@ -204,18 +197,14 @@ func env(m map[string]string) []string {
 	return assignments
 }
 
-// scriptFile is a stand-in for the path of the user's script, which depends on the array's index.
-const scriptFile = "\x00script"
+// scriptFile is the path of the user's script, in shell: it depends on the array's index.
+const scriptFile = `"$dagbridge_base.script"`
 
 // quoted quotes each word.
 func quoted(words []string) []string {
 	result := make([]string, len(words))
 	for i, word := range words {
-		if word == scriptFile {
-			result[i] = `"$dagbridge_base.script"`
-		} else {
-			result[i] = Quote(word)
-		}
+		result[i] = Quote(word)
 	}
 	return result
 }

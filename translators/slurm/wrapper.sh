@@ -1,6 +1,4 @@
 
-# ---- What follows is the same for every job. It needs bash 4.2, coreutils and awk.
-
 # end CODE SENTENCE is the last act: the exit marker, written whole or not at all, then the exit.
 end() {
   printf 'id=%s\nrestart=%s\nexit=%s\nend=%s\nsentence=%s\n' "$id" "$restart" "$1" "$(date +%s)" "$2" >"$dagbridge_base.exit.new" &&
@@ -55,7 +53,7 @@ export LOGNAME=${LOGNAME-$USER} SHELL=${SHELL-/bin/bash}
 export DAGBRIDGE_OUTPUT=$dagbridge_base.output DAGBRIDGE_INPUTS=$dagbridge_base.inputs
 
 cd -- "$workdir" 2>/dev/null || end 1 "the working directory $workdir cannot be entered on $node"
-payload >"$dagbridge_base.script" && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || end 1 "the folder $dir is full or cannot be written to on $node"
+payload && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || end 1 "the folder $dir is full or cannot be written to on $node"
 
 # Slurm ends a job by signalling all of its processes, the program included: the wrapper only has to outlive it. USR1 and
 # USR2 reach the batch shell alone (scancel --batch), so they are passed on.
@@ -86,7 +84,7 @@ size=$(wc -c <"$dagbridge_base.output")
 text=$(od -An -v -tu1 "$dagbridge_base.output" | LC_ALL=C awk "$outputs_awk")
 case $? in
 0) cp "$dagbridge_base.output" "$published.new" ;;
-3) printf '%s\n' "$text" >"$published.new" ;;
+3) printf '%s' "$text" >"$published.new" ;;
 4) end 0 '' ;;
 *) end 121 "the outputs are refused: ${text:-awk failed on $node}" ;;
 esac || end 1 "the folder $dir is full or cannot be written to on $node"

@@ -274,17 +274,20 @@ func TestOutputs(t *testing.T) {
 		"nothing":                  {"", 0, "", ""},
 		"white space":              {" \n\t\n", 0, "", ""},
 		"an object, byte for byte": {"{ \"n\": 9007199254740993, \"f\": 3.0 }\n", 0, "{ \"n\": 9007199254740993, \"f\": 3.0 }\n", ""},
-		"lines":                    {"auc=0.91\nnote=a \"b\" \\ c=d\r\n\nauc=0.92\n", 0, `{"auc":"0.92","note":"a \"b\" \\ c=d"}` + "\n", ""},
-		"a line without an end":    {"k=\u2728", 0, "{\"k\":\"\u2728\"}\n", ""},
+		"lines":                    {"auc=0.91\nnote=a \"b\" \\ c=d\n\n", 0, `{"auc":"0.91","note":"a \"b\" \\ c=d"}`, ""},
+		"a line without an end":    {"k=\u2728", 0, "{\"k\":\"\u2728\"}", ""},
 		"47 KiB":                   {`{"v":"` + big[:47<<10] + `"}`, 0, `{"v":"` + big[:47<<10] + `"}`, ""},
 		"no JSON":                  {"{a:1", slurm.ExitOutputsRefused, "", "byte 2 is where they stop being one JSON object"},
 		"half of JSON":             {`{"a":[1,`, slurm.ExitOutputsRefused, "", "is not complete"},
-		"JSON that is no object":   {`["a=b"]`, slurm.ExitOutputsRefused, "", "line 1 is not of the form key=value"},
+		"JSON that is no object":   {`["a=b"]`, slurm.ExitOutputsRefused, "", "no JSON object, nor lines name=value"},
 		"two objects":              {"{}\n{}", slurm.ExitOutputsRefused, "", "byte 4 is where"},
-		"a name twice":             {`{"a":1,"\u0061":2}`, slurm.ExitOutputsRefused, "", "a name that is there twice"},
+		"a name twice":             {`{"a":1,"\u0061":2}`, slurm.ExitOutputsRefused, "", "an output is there twice"},
+		"a line twice":             {"a=1\na=2", slurm.ExitOutputsRefused, "", "line 2: an output is there twice"},
+		"a line without a name":    {"=1", slurm.ExitOutputsRefused, "", "line 1: an output has no name"},
+		"no line":                  {"a=1\nb", slurm.ExitOutputsRefused, "", "line 2 is not of the form name=value"},
 		"bytes":                    {"\xff\xfe\x00", slurm.ExitOutputsRefused, "", "byte 1 is no UTF-8"},
 		"49 KiB":                   {`{"v":"` + big + `"}`, slurm.ExitOutputsRefused, "", "49160 bytes were written to DAGBRIDGE_OUTPUT, 49152 are taken"},
-		"too large as JSON":        {"k=" + strings.Repeat("\x01", 10000), slurm.ExitOutputsRefused, "", "60009 bytes as JSON, 49152"},
+		"too large as JSON":        {"k=" + strings.Repeat("\x01", 10000), slurm.ExitOutputsRefused, "", "60008 bytes as JSON, 49152"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -310,7 +313,7 @@ func TestOutputs(t *testing.T) {
 		n := newNode(t)
 		s := submission(sh(`[ "${SLURM_RESTART_COUNT-0}" = 0 ] && echo a=1 > "$DAGBRIDGE_OUTPUT"`))
 		require.Equal(t, 0, n.run(s).code)
-		require.Equal(t, `{"a":"1"}`+"\n", n.outputs(-1))
+		require.Equal(t, `{"a":"1"}`, n.outputs(-1))
 		require.Equal(t, 1, n.run(s, "SLURM_RESTART_COUNT=1").code)
 		require.Empty(t, n.outputs(-1))
 	})
@@ -429,8 +432,8 @@ func TestAnArrayRunsEachItemByItsIndex(t *testing.T) {
 		require.Equal(t, end{0, stdout, ""}, got)
 	}
 	require.Equal(t, "9_2", n.marker(2).NativeID)
-	require.Equal(t, `{"i":"0"}`+"\n", n.outputs(0))
-	require.Equal(t, `{"i":"2"}`+"\n", n.outputs(2))
+	require.Equal(t, `{"i":"0"}`, n.outputs(0))
+	require.Equal(t, `{"i":"2"}`, n.outputs(2))
 	require.Equal(t, slurm.ExitDuplicate, n.run(s, "SLURM_JOB_ID=98", "SLURM_ARRAY_JOB_ID=98", "SLURM_ARRAY_TASK_ID=2").code)
 }
 

@@ -1,0 +1,150 @@
+package slurm_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// common begins the part of a script that is the same in all cases, and shown in one of them.
+const common = "\n# ---- What follows"
+
+// golden compares text with a file of a case's folder.
+func golden(t *testing.T, dir, name, got string) {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+// TestTranslate walks the cases in testdata: out.sbatch is what a person would hand to sbatch, out.args and out.v0038.json
+// what the two ways in are handed, out.notices what the user is told.
+func TestTranslate(t *testing.T) {
+	t.Parallel()
+	cases, err := filepath.Glob("testdata/*/in.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, cases)
+	for _, in := range cases {
+		dir := filepath.Dir(in)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			site, s := readCase(t, in)
+			job, faults := slurm.Translate(site, s)
+			require.Empty(t, faults)
+
+			text := job.Text()
+			shown := text
+			if !strings.HasSuffix(dir, "a minimal command") {
+				shown, _, _ = strings.Cut(text, common)
+			}
+			golden(t, dir, "out.sbatch", shown)
+			golden(t, dir, "out.args", strings.Join(job.Arguments(), "\n")+"\n")
+			golden(t, dir, "out.notices", strings.Join(append(job.Notices, ""), "\n"))
+			body := job.V0038()
+			require.Equal(t, text, body["script"])
+			body["script"] = "(out.sbatch)"
+			encoded, err := json.MarshalIndent(body, "", "  ")
+			require.NoError(t, err)
+			golden(t, dir, "out.v0038.json", string(encoded)+"\n")
+		})
+	}
+}
+
+func readCase(t *testing.T, file string) (slurm.Site, translators.Submission) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var in struct {
+		Site      slurm.Site
+		Task      json.RawMessage
+		Instances []translators.Instance
+		Depends   translators.Dependencies
+		Inputs    []translators.Input
+		Hold      bool
+	}
+	in.Site = slurm.Site{WorkDir: "/shared/dagbridge", User: "svc"}
+	require.NoError(t, json.Unmarshal(text, &in))
+	task := &dagbridgev1.Task{}
+	require.NoError(t, protojson.Unmarshal(in.Task, task))
+	s := submission(task)
+	s.Instances, s.Depends, s.Inputs, s.Hold = in.Instances, in.Depends, in.Inputs, in.Hold
+	return in.Site, s
+}
+
+// fields says which field of slurmrestd's description is which option of sbatch's, where the names differ.
+var fields = map[string]string{
+	"job-name": "name", "chdir": "current_working_directory", "output": "standard_output", "error": "standard_error",
+	"ntasks": "tasks", "ntasks-per-node": "tasks_per_node", "mem": "memory_per_node", "time": "time_limit",
+	"kill-on-invalid-dep": "kill_on_invalid_dependency", "constraint": "constraints", "mem-per-cpu": "memory_per_cpu",
+	"tmp": "temporary_disk_per_node",
+}
+
+// TestTheDirectivesSayWhatTheDescriptionSays reads the #SBATCH lines and the arguments back and compares them with the
+// description, option by option, none more and none less.
+func TestTheDirectivesSayWhatTheDescriptionSays(t *testing.T) {
+	t.Parallel()
+	cases, err := filepath.Glob("testdata/*/in.json")
+	require.NoError(t, err)
+	for _, in := range cases {
+		job, faults := slurm.Translate(readCase(t, in))
+		require.Empty(t, faults)
+		description := job.V0038()["job"].(map[string]any)
+		delete(description, "environment")
+		require.Equal(t, []string{"--parsable", "--export=ALL"}, job.Arguments()[:2])
+		arguments := job.Arguments()[2:]
+		directives := job.Directives()
+		require.Len(t, directives, len(description), in)
+		require.Len(t, arguments, len(description), in)
+		for i, directive := range directives {
+			name, value, _ := strings.Cut(strings.TrimPrefix(unquote(directive), "#SBATCH --"), "=")
+			require.Equal(t, arguments[i], strings.TrimSuffix("--"+name+"="+value, "="))
+			field, ok := fields[name]
+			if !ok {
+				field = strings.ReplaceAll(name, "-", "_")
+			}
+			require.Contains(t, description, field, in)
+			switch want := description[field].(type) {
+			case bool:
+				require.Equal(t, want, value != "no", name)
+			case string:
+				if value != "" { // else the option's own default, as slurmrestd must be told it
+					require.Equal(t, want, value, name)
+				}
+			default:
+				require.Equal(t, fmt.Sprint(want), strings.TrimSuffix(first(value, "100"), "M"), name)
+			}
+		}
+	}
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// unquote undoes the quoting of an #SBATCH line's value.
+func unquote(line string) string {
+	name, value, _ := strings.Cut(line, `="`)
+	if value == "" {
+		return line
+	}
+	return name + "=" + strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(strings.TrimSuffix(value, `"`))
+}
