@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,57 +8,6 @@ import (
 
 // maxPhrases is how many upstreams a sentence speaks of.
 const maxPhrases = 3
-
-// explain is the situation in which the scheduler would do something else than the rule, as a sentence.
-func (n *natives) explain(i int, groups grouping, judged judgement) string {
-	t := n.nodes[i].Task
-	type member struct {
-		edge  int
-		class class
-		seen  fates
-	}
-	var members []member
-	used := make([]int, len(groups.list))
-	var steps []*way
-	for w := judged.differs; w.before != nil; w = w.before {
-		steps = append(steps, w)
-	}
-	slices.Reverse(steps)
-	for _, w := range steps {
-		// The n-th step within a group is its n-th member's.
-		edge := groups.members[w.group][used[w.group]]
-		used[w.group]++
-		if w.outcome != 0 {
-			members = append(members, member{edge, groups.list[w.group].class, w.outcome})
-		}
-	}
-	// What went well is said last.
-	slices.SortStableFunc(members, func(a, b member) int {
-		ok := setOf(fateSucceeded)
-		return cmp.Compare(btoi(a.seen == ok), btoi(b.seen == ok))
-	})
-	var phrases []string
-	for _, m := range members {
-		if len(phrases) == maxPhrases {
-			break
-		}
-		name := from(t, t.GetUpstream()[m.edge])
-		for _, f := range m.seen.list() {
-			if m.class.array {
-				name = "an instance of " + from(t, t.GetUpstream()[m.edge])
-				if len(m.seen.list()) == 1 {
-					name = "every instance of " + from(t, t.GetUpstream()[m.edge])
-				}
-			}
-			phrases = append(phrases, name+" "+fatePhrases[f])
-		}
-	}
-	rule, native := t.GetTriggerRule(), judged.expression.String()
-	if judged.runs {
-		return fmt.Sprintf("when %s, %s starts it and %s does not", join(phrases), rule, native)
-	}
-	return fmt.Sprintf("when %s, %s starts it and %s does not", join(phrases), native, rule)
-}
 
 var fatePhrases = map[fate]string{
 	fateSucceeded:      "has succeeded",
@@ -70,11 +18,44 @@ var fatePhrases = map[fate]string{
 	fateRetrying:       "has failed and is to be tried again",
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
+// explain is, as a sentence, the situation in which the scheduler would do something else than the rule of a task. Of
+// upstreams that succeeded it speaks last: they are the least surprising.
+func (n *natives) explain(i int, groups grouping, judged judgement) string {
+	t := n.nodes[i].Task
+	var steps []*way
+	for w := judged.differs; w.before != nil; w = w.before {
+		steps = append(steps, w)
 	}
-	return 0
+	slices.Reverse(steps)
+
+	var phrases, well []string
+	used := make([]int, len(groups.list))
+	for _, w := range steps {
+		// The n-th step within a group is its n-th member's.
+		edge := t.GetUpstream()[groups.members[w.group][used[w.group]]]
+		used[w.group]++
+		name := from(t, edge)
+		if groups.list[w.group].class.array {
+			name = "every instance of " + name
+			if len(w.outcome.list()) > 1 {
+				name = "an instance of " + from(t, edge)
+			}
+		}
+		for _, f := range w.outcome.list() {
+			phrase := name + " " + fatePhrases[f]
+			if w.outcome == setOf(fateSucceeded) {
+				well = append(well, phrase)
+			} else {
+				phrases = append(phrases, phrase)
+			}
+		}
+	}
+	phrases = append(phrases, well...)
+	situation := join(phrases[:min(len(phrases), maxPhrases)])
+	if judged.runs {
+		return fmt.Sprintf("when %s, %s starts it and %s does not", situation, t.GetTriggerRule(), judged.expression)
+	}
+	return fmt.Sprintf("when %s, %s starts it and %s does not", situation, judged.expression, t.GetTriggerRule())
 }
 
 func join(phrases []string) string {

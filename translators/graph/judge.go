@@ -192,12 +192,12 @@ func judge(rule string, groups []group) judgement {
 		return result
 	}
 
-	fewest := 0
+	var best score
 	for _, c := range candidates {
 		if !c.fits(groups) {
 			continue
 		}
-		differ := 0
+		var differ score
 		var nearest *way
 		for _, w := range explore(start, groups, isLive, c) {
 			starts := w.all
@@ -205,21 +205,36 @@ func judge(rule string, groups []group) judgement {
 				starts = w.any
 			}
 			if starts != (w.seen.decide(rule) == Run) {
-				differ++
+				differ.add(w)
 				if nearest == nil || w.complexity() < nearest.complexity() {
 					nearest = w
 				}
 			}
 		}
-		if differ == 0 {
+		if nearest == nil {
 			return judgement{native: true, expression: c}
 		}
-		if fewest == 0 || differ < fewest {
-			fewest = differ
+		if result.differs == nil || differ.less(best) {
+			best = differ
 			result = judgement{expression: c, differs: nearest, runs: nearest.seen.decide(rule) == Run}
 		}
 	}
 	return result
+}
+
+// score is in how many situations an expression does something else than the rule: first of all once all has ended, then
+// also on the way there. It only says which expression a person would have thought of.
+type score struct{ ended, all int }
+
+func (s *score) add(w *way) {
+	s.all++
+	if (w.seen.work|w.seen.setups)&^anyEnd == 0 {
+		s.ended++
+	}
+}
+
+func (s score) less(other score) bool {
+	return s.ended < other.ended || s.ended == other.ended && s.all < other.all
 }
 
 // fits says whether an expression can be written for these groups: instance for instance there is only aftercorr, which is
