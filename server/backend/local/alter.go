@@ -81,7 +81,10 @@ func (b *Backend) cancel(j *job) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the job %s cannot be cancelled: %w", nativeID(j.token), err)
 	case j.phase == running:
-		return j.supervisor.signal(unix.SIGTERM)
+		// Of two supervisors, one an earlier gateway's, the start marker tells which has the program.
+		var began start
+		_, err := readMarker(j.folder.start(), &began)
+		return errors.Join(err, began.Supervisor.signal(unix.SIGTERM), j.supervisor.signal(unix.SIGTERM))
 	}
 	delete(b.jobs, j.token)
 	return b.endUnstarted(j)

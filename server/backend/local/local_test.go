@@ -97,7 +97,13 @@ func (g *gateway) sh(lines string, change ...func(*dagbridgev1.Task)) backend.Kn
 	require.Equal(g.t, backend.Submitted, results[0].Outcome, results[0].Message)
 	known := backend.Known{Ref: results[0].Ref, Job: sub.Job}
 	g.watcher.Add(known)
-	g.t.Cleanup(func() { g.backend.Cancel(context.Background(), []backend.Known{known}) })
+	g.t.Cleanup(func() {
+		g.backend.Cancel(context.Background(), []backend.Known{known})
+		g.eventually(func() bool {
+			_, err := os.Stat(filepath.Join(g.dir, "queue", known.Ref.Token))
+			return os.IsNotExist(err)
+		}, "the job has not left the queue")
+	})
 	return known
 }
 

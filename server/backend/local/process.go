@@ -89,14 +89,11 @@ func processes() ([]stat, error) {
 // open is a handle that stays the process's own; nil when the process is no more. A corpse that waits for its parent has one.
 func (p process) open() (*os.File, error) {
 	boot, err := bootID()
-	if err != nil {
+	if err != nil || boot != p.Boot {
 		return nil, err
 	}
 	fd, err := unix.PidfdOpen(p.PID, unix.PIDFD_NONBLOCK)
-	if err == unix.ESRCH || boot != p.Boot {
-		if err == nil {
-			_ = unix.Close(fd)
-		}
+	if err == unix.ESRCH {
 		return nil, nil
 	}
 	if err != nil {

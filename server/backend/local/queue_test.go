@@ -188,3 +188,69 @@ func firstNews(t *testing.T, b *local.Backend, known ...backend.Known) (first ba
 	require.WithinDuration(t, time.Now(), first.AsOf, patience)
 	return first
 }
+
+// slowly is a supervisor that takes its time before it begins.
+func slowly(t *testing.T, seconds string) func(*local.Options) {
+	path := filepath.Join(t.TempDir(), "dagbridge")
+	text := "#!/bin/sh\nsleep " + seconds + "\nexec '" + os.Args[0] + "' supervise \"$@\"\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
+	return func(o *local.Options) { o.Supervisor = []string{path} }
+}
+
+// The gateway ends after it has started a supervisor, and before that has begun: the next one starts another.
+func TestTwoSupervisorsStartOneProgram(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ first, second string }{
+		"the first is faster":  {"0.5", "1.5"},
+		"the second is faster": {"1.5", "0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, slowly(t, c.first))
+			k := g.sh(`echo ran >> "$0/runs"; exec sleep 86400`)
+			g.stop()
+			g.change = []func(*local.Options){slowly(t, c.second)}
+			g.open()
+			g.watcher.Add(k)
+			g.file("runs")
+			// The slower one has found the other's marker when it says so.
+			g.eventually(func() bool {
+				text, err := os.ReadFile(filepath.Join(g.attempt(k), "supervisor"))
+				return err == nil && string(text) == "the job has a supervisor already\n"
+			}, "the slower one has not begun")
+			g.state(k, dagbridgev1.Job_RUNNING)
+			g.cancel(k)
+			g.state(k, dagbridgev1.Job_CANCELLED)
+			require.Equal(t, "ran\n", g.file("runs"))
+		})
+	}
+}
+
+func TestCancelReachesASupervisorThatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	g := start(t, slowly(t, "1"))
+	k := g.sh(`touch "$0/ran"`)
+	g.state(k, dagbridgev1.Job_RUNNING)
+	g.cancel(k)
+	g.state(k, dagbridgev1.Job_CANCELLED)
+	_, err := os.Stat(filepath.Join(g.files, "ran"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestJobThatCannotBeWrittenDownIsRefusedForNow(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	sub := backendtest.Submission(t, &dagbridgev1.Task{Command: &dagbridgev1.Command{Argv: []string{"true"}}})
+	attempt := filepath.Dir(g.backend.Logs(sub.Job, sub.Token, -1).Stdout)
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Dir(attempt)), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Dir(attempt), nil, 0o600)) // a file where the folder should be
+	result := g.backend.Submit(t.Context(), []translators.Submission{sub})[0]
+	require.NotEqual(t, backend.Submitted, result.Outcome)
+	require.Contains(t, result.Message, "the job cannot be written down")
+	require.NoError(t, os.Remove(filepath.Dir(attempt)))
+	result = g.backend.Submit(t.Context(), []translators.Submission{sub})[0]
+	require.Equal(t, backend.Submitted, result.Outcome, result.Message)
+	k := backend.Known{Ref: result.Ref, Job: sub.Job}
+	g.watcher.Add(k)
+	g.state(k, dagbridgev1.Job_SUCCEEDED)
+}
