@@ -233,7 +233,7 @@ func (j *accountedJob) record() record {
 	r := record{
 		words: j.State.Current, reason: j.State.Reason, exit: j.Exit.exit, signal: j.Exit.signal,
 		submit: j.Time.Submission.epoch(), start: j.Time.Start.epoch(), end: j.Time.End.epoch(),
-		node: j.Nodes, user: j.User, comment: j.Comment.Job, name: j.Name,
+		node: given(j.Nodes), user: j.User, comment: j.Comment.Job, name: j.Name,
 	}
 	r.place(j.JobID, j.Array.JobID, j.Array.TaskID, j.Array.Task)
 	return r

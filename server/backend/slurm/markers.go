@@ -58,14 +58,26 @@ func (m markers) of(ref backend.NativeRef) bool {
 	return id == ref.ID
 }
 
-// observe adds what the exit marker says to an observation.
+// observe makes an observation of what the exit marker says, where nobody else says anything.
 func (m markers) observe(o *backend.Observation) {
-	exit := m.end.ExitCode
-	o.State, o.ExitCode, o.EndTime, o.Message = dagbridgev1.Job_FAILED, &exit, m.end.EndTime, m.end.Sentence
-	switch {
-	case exit == 0:
-		o.State = dagbridgev1.Job_SUCCEEDED
-	case m.refusedOutputs():
+	o.State, o.ExitCode, o.EndTime = dagbridgev1.Job_SUCCEEDED, &m.end.ExitCode, m.end.EndTime
+	o.Message = "Slurm has forgotten the job; this is what its exit marker says"
+	if m.end.ExitCode != 0 {
+		o.State = dagbridgev1.Job_FAILED
+		m.explain(o)
+	}
+}
+
+// explain adds what the exit marker says to an observation of a failure.
+func (m markers) explain(o *backend.Observation) {
+	if o.ExitCode == nil && m.end.ExitCode != 0 {
+		// v0.0.38 says of every program that accounting has that it returned 0
+		o.ExitCode = &m.end.ExitCode
+	}
+	if m.end.Sentence != "" {
+		o.Message = m.end.Sentence
+	}
+	if m.refusedOutputs() {
 		o.Reason = reasonOutputsRefused
 	}
 }

@@ -75,17 +75,21 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 		// a 0 beside an end like TIMEOUT is not the program's
 		o.ExitCode, o.Signal = r.exit, r.signal
 	}
-	if o.State != dagbridgev1.Job_FAILED || o.Reason != "" || o.ExitCode == nil {
-		return
+	if o.State == dagbridgev1.Job_FAILED && o.Reason == "" {
+		b.explain(o, k)
 	}
-	switch *o.ExitCode {
-	case slurm.ExitDuplicate, slurm.ExitOutputsRefused, slurm.ExitNoFolder:
-		m := b.markers(k.Job, k.Ref.Token, o.Position)
-		switch {
-		case m.of(k.Ref) && m.end.Sentence != "":
-			m.observe(o)
-		case *o.ExitCode == slurm.ExitDuplicate && !m.of(k.Ref):
-			o.Reason, o.Message = reasonDuplicate, "this try had been started by another job of Slurm's before; the program did not run"
-		}
+}
+
+// explain adds to a program's failure what only the job's folder tells.
+func (b *Backend) explain(o *backend.Observation, k backend.Known) {
+	m := b.markers(k.Job, k.Ref.Token, o.Position)
+	switch {
+	case m.of(k.Ref):
+		m.explain(o)
+	case o.ExitCode == nil || m.err != nil:
+	case *o.ExitCode == slurm.ExitDuplicate:
+		o.Reason, o.Message = reasonDuplicate, "this try had been started by another job of Slurm's before; the program did not run"
+	case *o.ExitCode == slurm.ExitNoFolder:
+		o.Message = "the folder " + slurm.Dir(b.site, k.Job.GetId()) + " could not be written to on " + o.Node + "; the program did not run"
 	}
 }

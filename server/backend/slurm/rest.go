@@ -24,6 +24,8 @@ type rest struct {
 	mu sync.Mutex
 	// last complete listing, which a 304 repeats.
 	last listing
+	// size of the last complete listing.
+	size int
 }
 
 func newREST(o REST, timeout time.Duration) (*rest, error) {

@@ -19,14 +19,14 @@ type listing struct {
 	asOf int64
 }
 
-// fewIDs is up to how many jobs are asked for one by one instead of by a listing of everything.
-const fewIDs = 200
+// dearer is how many jobs of a listing cost as much as to ask for one by its id: 17 s for 10,000, 30 ms for one.
+const dearer = 20
 
 func (r *rest) jobs(ctx context.Context, ids []string) ([]record, error) {
-	if len(ids) == 0 {
-		return r.everything(ctx)
-	}
-	if len(ids) > fewIDs {
+	r.mu.Lock()
+	size := r.size
+	r.mu.Unlock()
+	if len(ids) == 0 || len(ids)*dearer >= size {
 		return r.everything(ctx)
 	}
 	found := make([][]record, len(ids))
@@ -63,7 +63,7 @@ func (r *rest) everything(ctx context.Context) ([]record, error) {
 		r.last = listing{}
 		return nil, err
 	}
-	r.last = l
+	r.last, r.size = l, len(l.records)
 	return l.records, nil
 }
 

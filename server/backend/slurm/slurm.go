@@ -114,7 +114,12 @@ func New(o Options) (*Backend, error) {
 	setDefault(&o.PollInterval, 5*time.Second)
 	setDefault(&o.Timeout, time.Minute)
 	setDefault(&o.AccountingLag, time.Minute)
-	setDefault(&o.Limits.MaxArraySize, 1001)
+	setDefault(&o.Limits.MaxArraySize, slurm.DefaultMaxArraySize)
+	setDefault(&o.Limits.MinJobAge, 300*time.Second)
+	if o.PollInterval >= o.Limits.MinJobAge {
+		return nil, fmt.Errorf("cluster %s: pollInterval is %v, but Slurm forgets ended jobs after a minJobAge of %v: look more often",
+			o.Name, o.PollInterval, o.Limits.MinJobAge)
+	}
 	b := &Backend{
 		name: o.Name, pollInterval: o.PollInterval, accountingLag: o.AccountingLag, log: o.Log.With("cluster", o.Name),
 		site: slurm.Site{

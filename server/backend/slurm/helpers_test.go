@@ -1,0 +1,15 @@
+package slurm
+
+import (
+	"os/user"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// userName is the tests' own user, so that folders can be given to it.
+func userName(t *testing.T) string {
+	me, err := user.Current()
+	require.NoError(t, err)
+	return me.Username
+}

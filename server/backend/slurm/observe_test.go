@@ -1,0 +1,464 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+)
+
+// witnesses is a way that says what a test lets the controller and accounting say.
+type witnesses struct {
+	way
+	controller, accounting       []record
+	controllerErr, accountingErr error
+	cancelled                    []string
+	released                     []string
+}
+
+func (w *witnesses) jobs(context.Context, []string) ([]record, error) {
+	return w.controller, w.controllerErr
+}
+func (w *witnesses) accountedByID(context.Context, []string) ([]record, error) {
+	return w.accounting, w.accountingErr
+}
+func (w *witnesses) accountedByName(context.Context, []string, time.Time) ([]record, error) {
+	return w.accounting, w.accountingErr
+}
+func (w *witnesses) cancel(_ context.Context, ids []string) []error {
+	w.cancelled = append(w.cancelled, ids...)
+	return make([]error, len(ids))
+}
+func (w *witnesses) release(_ context.Context, ids []string) []error {
+	w.released = append(w.released, ids...)
+	return make([]error, len(ids))
+}
+
+const (
+	token    = "0196f000-0000-7000-8000-000000000001.1"
+	stranger = "0196f000-0000-7000-8000-000000000002.1"
+)
+
+var (
+	job       = &dagbridgev1.Job{Id: "0196f000-0000-7000-8000-000000000001", Key: &dagbridgev1.TaskKey{Task: "step"}}
+	ref       = backend.NativeRef{ID: "77", Token: token, SubmitTime: time.Unix(1796047082, 0)}
+	knownJob  = backend.Known{Ref: ref, Job: job}
+	knownTask = backend.Known{Ref: ref, Job: job, Positions: []int{0, 1, 2, 3}}
+)
+
+// said is a record of the known job.
+func said(change func(*record)) record {
+	r := record{id: "77", words: []string{"RUNNING"}, reason: "None", user: "svc", name: "step." + token, submit: ref.SubmitTime, start: ref.SubmitTime, node: "n1"}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func element(state string, positions ...int) record {
+	return said(func(r *record) {
+		r.words, r.positions, r.end = []string{state}, positions, ref.SubmitTime.Add(time.Minute)
+	})
+}
+
+func newWitnessed(t *testing.T, w *witnesses) *Backend {
+	t.Helper()
+	b := &Backend{
+		orders: w, looks: w, log: slog.New(slog.DiscardHandler), accountingLag: time.Hour, pollInterval: time.Millisecond,
+		site: slurm.Site{WorkDir: t.TempDir(), User: "svc"},
+	}
+	require.NoError(t, os.MkdirAll(slurm.Dir(b.site, job.Id), 0o755))
+	return b
+}
+
+// marker writes a file of the job's.
+func marker(t *testing.T, path, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// look looks once and returns what it told, by position.
+func look(t *testing.T, b *Backend, k backend.Known) (map[int]backend.Observation, error) {
+	t.Helper()
+	o := observer{b: b}
+	told := map[int]backend.Observation{}
+	var err error
+	o.look(t.Context(), []backend.Known{k}, func(news backend.News) {
+		require.False(t, news.AsOf.IsZero())
+		err = errors.Join(err, news.Err)
+		for _, observation := range news.Observations {
+			require.Equal(t, k.Ref, observation.Ref)
+			told[observation.Position] = observation
+		}
+	})
+	return told, err
+}
+
+func TestTheControllerComesFirst(t *testing.T) {
+	t.Parallel()
+	// accounting has had the id before: another's job of long ago
+	w := &witnesses{controller: []record{said(nil)}, accounting: []record{said(func(r *record) {
+		r.words, r.user, r.name, r.submit = []string{"COMPLETED"}, "someone", "other", time.Unix(1500000000, 0)
+	})}}
+	told, err := look(t, newWitnessed(t, w), knownJob)
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Job_RUNNING, told[-1].State)
+}
+
+func TestARecordCountsOnlyIfItIsTheJobs(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*record){
+		"another token":    func(r *record) { r.name = "step." + stranger },
+		"no token":         func(r *record) { r.name = "interactive" },
+		"another user":     func(r *record) { r.user = "mallory" },
+		"submitted before": func(r *record) { r.submit = ref.SubmitTime.Add(-24 * time.Hour) },
+		"another id":       func(r *record) { r.id = "78" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &witnesses{
+				controller: []record{said(change)},
+				accounting: []record{said(func(r *record) { r.words = []string{"COMPLETED"}; change(r) })},
+			}
+			told, err := look(t, newWitnessed(t, w), knownJob)
+			require.NoError(t, err)
+			require.True(t, told[-1].Gone)
+			require.Equal(t, dagbridgev1.Job_STATE_UNSPECIFIED, told[-1].State)
+		})
+	}
+}
+
+func TestWhatTheControllerForgotIsToldByAccounting(t *testing.T) {
+	t.Parallel()
+	ended := func(word string, node string) record {
+		return said(func(r *record) { r.words, r.node, r.end = []string{word}, node, ref.SubmitTime.Add(time.Minute) })
+	}
+	w := &witnesses{accounting: []record{ended("COMPLETED", "n1")}}
+	told, _ := look(t, newWitnessed(t, w), knownJob)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, told[-1].State)
+	require.False(t, told[-1].Gone)
+
+	w.accounting = []record{ended("CANCELLED by 500", "")}
+	told, _ = look(t, newWitnessed(t, w), knownJob)
+	require.Equal(t, dagbridgev1.Job_CANCELLED, told[-1].State)
+	require.True(t, told[-1].StartTime.IsZero(), "it never started")
+	require.False(t, told[-1].EndTime.IsZero())
+
+	// of a requeued job the last run counts
+	again := ended("RUNNING", "n1")
+	again.submit = ref.SubmitTime.Add(time.Minute)
+	w.accounting = []record{again, ended("NODE_FAIL", "n1")}
+	told, _ = look(t, newWitnessed(t, w), knownJob)
+	require.Empty(t, told, "accounting lags, or the job is lost: not yet known")
+}
+
+func TestNoNewsIsNotNews(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{controllerErr: errors.New("slurmctld does not answer")}
+	told, err := look(t, newWitnessed(t, w), knownJob)
+	require.ErrorContains(t, err, "does not answer")
+	require.Empty(t, told)
+
+	// accounting is down: nothing is known of what the controller forgot, unless the job itself has said so
+	w = &witnesses{accountingErr: errors.New("Problem talking to the database")}
+	b := newWitnessed(t, w)
+	told, err = look(t, b, knownJob)
+	require.NoError(t, err)
+	require.Empty(t, told)
+	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=3\nend=1796047099\nsentence=\n")
+	told, _ = look(t, b, knownJob)
+	require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State)
+	require.EqualValues(t, 3, *told[-1].ExitCode)
+	require.True(t, told[-1].Gone)
+
+	// a record that cannot be read is a record
+	w = &witnesses{controller: []record{{id: "77", unread: true}}}
+	told, err = look(t, newWitnessed(t, w), knownJob)
+	require.NoError(t, err)
+	require.Empty(t, told)
+}
+
+func TestWithoutAccountingTheMarkersDecide(t *testing.T) {
+	t.Parallel()
+	b := newWitnessed(t, &witnesses{accountingErr: errNoAccounting})
+	told, _ := look(t, b, knownJob)
+	require.True(t, told[-1].Gone)
+	require.False(t, told[-1].Started)
+	require.Contains(t, told[-1].Message, "no accounting")
+
+	marker(t, slurm.StartMarker(b.site, job.Id, token, -1), "77 0\n")
+	told, _ = look(t, b, knownJob)
+	require.True(t, told[-1].Gone)
+	require.True(t, told[-1].Started)
+	require.Equal(t, dagbridgev1.Job_STATE_UNSPECIFIED, told[-1].State)
+
+	exit := slurm.ExitMarker(b.site, job.Id, token, -1)
+	marker(t, exit, "id=78\nrestart=0\nexit=0\nend=1796047099\nsentence=\n")
+	told, _ = look(t, b, knownJob)
+	require.Equal(t, dagbridgev1.Job_STATE_UNSPECIFIED, told[-1].State, "another native job wrote it")
+
+	marker(t, exit, "id=77\nrestart=0\nexit=0\nend=1796047099\nsentence=\n")
+	told, _ = look(t, b, knownJob)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, told[-1].State)
+
+	marker(t, exit, "id=77\nrestart=0\nexit=121\nend=1796047099\nsentence=the outputs are refused: no JSON\n")
+	told, _ = look(t, b, knownJob)
+	require.Equal(t, reasonOutputsRefused, told[-1].Reason)
+	require.Equal(t, "the outputs are refused: no JSON", told[-1].Message)
+}
+
+func TestAccountingThatOnlyLagsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := newWitnessed(t, &witnesses{accounting: []record{said(nil)}})
+	o := observer{b: b}
+	gone := 0
+	emit := func(news backend.News) {
+		for _, observation := range news.Observations {
+			require.True(t, observation.Gone)
+			require.Contains(t, observation.Message, "RUNNING")
+			gone++
+		}
+	}
+	o.look(t.Context(), []backend.Known{knownJob}, emit)
+	o.look(t.Context(), []backend.Known{knownJob}, emit)
+	require.Zero(t, gone)
+	b.accountingLag = 0
+	o.look(t.Context(), []backend.Known{knownJob}, emit)
+	require.Equal(t, 1, gone)
+}
+
+func TestAccountingThatFailedIsLeftAloneForAWhile(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{accountingErr: errors.New("Problem talking to the database")}
+	o := observer{b: newWitnessed(t, w)}
+	missing := []absent{{known: knownJob, position: -1}}
+	_, err := o.accounting(t.Context(), missing)
+	require.ErrorContains(t, err, "database")
+	o.accountingFrom = time.Now().Add(time.Hour) // as after a failure that took long
+	_, err = o.accounting(t.Context(), missing)
+	require.ErrorIs(t, err, errResting)
+}
+
+func TestElementsOfAnArray(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{controller: []record{element("PENDING", 2), element("RUNNING", 1)}, accounting: []record{element("FAILED", 0)}}
+	told, err := look(t, newWitnessed(t, w), knownTask)
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Job_SUBMITTED, told[2].State)
+	require.Equal(t, dagbridgev1.Job_RUNNING, told[1].State)
+	require.Equal(t, dagbridgev1.Job_FAILED, told[0].State, "forgotten by the controller")
+	require.Equal(t, dagbridgev1.Job_CANCELLED, told[3].State, "nobody has it, its array is there, and it never started")
+	require.False(t, told[3].Gone)
+}
+
+func TestAListOfElementsThatIsCutShort(t *testing.T) {
+	t.Parallel()
+	rest := said(func(r *record) { r.words, r.rest, r.node = []string{"PENDING"}, true, "" })
+	b := newWitnessed(t, &witnesses{controller: []record{rest, element("RUNNING", 1)}})
+	marker(t, slurm.StartMarker(b.site, job.Id, token, 3), "77_3 0\n")
+	told, err := look(t, b, knownTask)
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Job_SUBMITTED, told[0].State)
+	require.Equal(t, dagbridgev1.Job_RUNNING, told[1].State)
+	require.NotContains(t, told, 3, "it has run before: requeued, or ended and forgotten")
+
+	b = newWitnessed(t, &witnesses{controller: []record{rest}, accounting: []record{element("COMPLETED", 3)}})
+	marker(t, slurm.StartMarker(b.site, job.Id, token, 3), "77_3 0\n")
+	told, _ = look(t, b, knownTask)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, told[3].State)
+}
+
+func TestWhatAJobWaitsForIsTold(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{controller: []record{said(func(r *record) {
+		r.words, r.reason, r.dependency, r.held, r.node = []string{"PENDING"}, reasonNeverSatisfied, "afterok:28(failed)", true, ""
+		r.start = ref.SubmitTime.Add(time.Hour) // expected
+	})}}
+	told, _ := look(t, newWitnessed(t, w), knownJob)
+	o := told[-1]
+	require.Equal(t, dagbridgev1.Job_SUBMITTED, o.State)
+	require.True(t, o.NeverSatisfied)
+	require.True(t, o.Held)
+	require.True(t, o.DependenciesKnown)
+	require.Equal(t, []string{"28"}, o.Dependencies)
+	require.Equal(t, "PENDING (DependencyNeverSatisfied)", o.Message)
+	require.True(t, o.StartTime.IsZero())
+}
+
+func TestASiteThatCancelsWhatCanNeverRun(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{controller: []record{said(func(r *record) {
+		r.words, r.reason, r.node = []string{"CANCELLED"}, reasonDependency, ""
+	})}}
+	told, _ := look(t, newWitnessed(t, w), knownJob)
+	require.Equal(t, dagbridgev1.Job_CANCELLED, told[-1].State)
+	require.Equal(t, "DEPENDENCY", told[-1].Reason)
+}
+
+func TestAStateThatNoTableKnowsIsNoEnd(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{controller: []record{said(func(r *record) { r.words = []string{"TELEPORTING"} })}}
+	told, _ := look(t, newWitnessed(t, w), knownJob)
+	require.Equal(t, dagbridgev1.Job_STATE_UNSPECIFIED, told[-1].State)
+	require.False(t, told[-1].Gone)
+	require.Equal(t, "TELEPORTING", told[-1].Message)
+}
+
+func TestTheStateBeatsTheExitCode(t *testing.T) {
+	t.Parallel()
+	zero, three, signal := int32(0), int32(143), int32(15)
+	for word, c := range map[string]struct {
+		exit, signal *int32
+		state        dagbridgev1.Job_State
+		reason       string
+		want         *int32
+	}{
+		"OUT_OF_MEMORY": {&zero, nil, dagbridgev1.Job_FAILED, "OUT_OF_MEMORY", nil},
+		"TIMEOUT":       {&three, &signal, dagbridgev1.Job_FAILED, "TIMEOUT", &three},
+		"COMPLETED":     {&zero, nil, dagbridgev1.Job_SUCCEEDED, "", &zero},
+		"CANCELLED":     {&three, &signal, dagbridgev1.Job_CANCELLED, "", nil},
+		"NODE_FAIL":     {&zero, nil, dagbridgev1.Job_FAILED, "NODE_FAIL", nil},
+	} {
+		w := &witnesses{controller: []record{said(func(r *record) { r.words, r.exit, r.signal = []string{word}, c.exit, c.signal })}}
+		told, _ := look(t, newWitnessed(t, w), knownJob)
+		require.Equal(t, c.state, told[-1].State, word)
+		require.Equal(t, c.reason, told[-1].Reason, word)
+		require.Equal(t, c.want, told[-1].ExitCode, word)
+		require.Equal(t, word == "NODE_FAIL", told[-1].Infrastructure, word)
+	}
+}
+
+func TestTheWrappersOwnEndsAreTold(t *testing.T) {
+	t.Parallel()
+	failed := func(code int32) *witnesses {
+		return &witnesses{controller: []record{said(func(r *record) { r.words, r.exit = []string{"FAILED"}, &code })}}
+	}
+	told, _ := look(t, newWitnessed(t, failed(slurm.ExitDuplicate)), knownJob)
+	require.Equal(t, reasonDuplicate, told[-1].Reason)
+
+	b := newWitnessed(t, failed(slurm.ExitDuplicate))
+	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=120\nend=1796047099\nsentence=\n")
+	told, _ = look(t, b, knownJob)
+	require.Empty(t, told[-1].Reason, "a program may exit so too")
+
+	b = newWitnessed(t, failed(0)) // as slurmdb v0.0.38 tells it
+	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=3\nend=1796047099\nsentence=\n")
+	told, _ = look(t, b, knownJob)
+	require.EqualValues(t, 3, *told[-1].ExitCode)
+}
+
+func TestFindAsksAllWhoCouldKnow(t *testing.T) {
+	t.Parallel()
+	want := []backend.Want{{Token: token, Job: job, Since: ref.SubmitTime.Add(-time.Minute)}}
+	older := said(func(r *record) { r.id, r.submit = "76", ref.SubmitTime.Add(-time.Second) })
+	for name, c := range map[string]struct {
+		w     *witnesses
+		mark  string // text of the exit marker
+		start bool
+		want  backend.Presence
+		ids   []string
+	}{
+		"in the controller, twice":         {&witnesses{controller: []record{said(nil), older}, accountingErr: errors.New("not to be asked")}, "", false, backend.Found, []string{"76", "77"}},
+		"in accounting alone":              {&witnesses{accounting: []record{said(nil)}}, "", false, backend.Found, []string{"77"}},
+		"nowhere":                          {&witnesses{}, "", false, backend.Absent, nil},
+		"accounting does not answer":       {&witnesses{accountingErr: errors.New("down")}, "", false, backend.Uncertain, nil},
+		"the controller does not answer":   {&witnesses{controllerErr: errors.New("down")}, "", false, backend.Uncertain, nil},
+		"no accounting":                    {&witnesses{accountingErr: errNoAccounting}, "", false, backend.Absent, nil},
+		"no accounting, and it did start":  {&witnesses{accountingErr: errNoAccounting}, "", true, backend.Absent, nil},
+		"no accounting, and it did end":    {&witnesses{accountingErr: errNoAccounting}, "id=77\nrestart=0\nexit=0\nend=1796047099\nsentence=\n", true, backend.Found, []string{"77"}},
+		"another's of the same name":       {&witnesses{controller: []record{said(func(r *record) { r.user = "mallory" })}}, "", false, backend.Absent, nil},
+		"long before it was submitted":     {&witnesses{accounting: []record{said(func(r *record) { r.submit = time.Unix(1500000000, 0) })}}, "", false, backend.Absent, nil},
+		"what cannot be read is not ours":  {&witnesses{controller: []record{{id: "5", unread: true}}}, "", false, backend.Absent, nil},
+		"an array, once for all its parts": {&witnesses{controller: []record{element("RUNNING", 1), element("PENDING", 2, 3)}}, "", false, backend.Found, []string{"77"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newWitnessed(t, c.w)
+			if c.start {
+				marker(t, slurm.StartMarker(b.site, job.Id, token, -1), "77 0\n")
+			}
+			if c.mark != "" {
+				marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), c.mark)
+			}
+			finding := b.Find(t.Context(), want)[0]
+			require.Equal(t, c.want, finding.Presence, finding.Proof)
+			require.NotEmpty(t, finding.Proof)
+			require.Equal(t, c.want == backend.Absent && c.start, finding.Started)
+			var ids []string
+			for _, ref := range finding.Refs {
+				require.Equal(t, token, ref.Token)
+				ids = append(ids, ref.ID)
+			}
+			require.Equal(t, c.ids, ids)
+		})
+	}
+}
+
+func TestOnlyWhatIsLiveAndOursIsCancelled(t *testing.T) {
+	t.Parallel()
+	finished := said(func(r *record) { r.words = []string{"COMPLETED"} })
+	for name, c := range map[string]struct {
+		records []record
+		known   backend.Known
+		want    []string
+	}{
+		"running":                         {[]record{said(nil)}, knownJob, []string{"77"}},
+		"finished":                        {[]record{finished}, knownJob, nil},
+		"unknown":                         {nil, knownJob, nil},
+		"another's by now":                {[]record{said(func(r *record) { r.name = "step." + stranger })}, knownJob, nil},
+		"the whole array":                 {[]record{element("COMPLETED", 0), element("RUNNING", 1), element("PENDING", 2, 3)}, knownTask, []string{"77"}},
+		"some of an array":                {[]record{element("RUNNING", 1), element("PENDING", 2, 3)}, backend.Known{Ref: ref, Job: job, Positions: []int{1, 3}}, []string{"77_1", "77_3"}},
+		"an element, the others' ended":   {[]record{element("COMPLETED", 0), element("RUNNING", 1)}, backend.Known{Ref: ref, Job: job, Positions: []int{1}}, []string{"77_1"}},
+		"an array of which all has ended": {[]record{element("COMPLETED", 0, 1, 2, 3)}, knownTask, nil},
+	} {
+		w := &witnesses{controller: c.records}
+		require.Equal(t, []error{nil}, newWitnessed(t, w).Cancel(t.Context(), []backend.Known{c.known}), name)
+		require.Equal(t, c.want, w.cancelled, name)
+	}
+}
+
+func TestOnlyWhatWaitsIsReleased(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{controller: []record{said(func(r *record) { r.words, r.held = []string{"PENDING"}, true })}}
+	change := []backend.Change{{Ref: ref, Job: job, Release: true}, {Ref: backend.NativeRef{ID: "78", Token: stranger}, Job: job, Release: true}}
+	require.Equal(t, []error{nil, nil}, newWitnessed(t, w).Alter(t.Context(), change))
+	require.Equal(t, []string{"77"}, w.released)
+}
+
+func TestALinkOutOfTheFolderIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	b := newWitnessed(t, &witnesses{})
+	secretFile := filepath.Join(t.TempDir(), "shadow")
+	marker(t, secretFile, "root's own")
+	require.NoError(t, os.Symlink(secretFile, slurm.StdoutPath(b.site, job.Id, token, -1)))
+	_, _, err := b.Log(t.Context(), ref, job, -1, "stdout", 0)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, backend.ErrNoFile)
+
+	require.NoError(t, os.Mkdir(slurm.StderrPath(b.site, job.Id, token, -1), 0o755))
+	_, _, err = b.Log(t.Context(), ref, job, -1, "stderr", 0)
+	require.ErrorContains(t, err, "no plain file")
+}
+
+func TestObserveAsksNothingWhileNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{controllerErr: errors.New("must not be asked")}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	newWitnessed(t, w).Observe(ctx, func() []backend.Known {
+		if asked++; asked == 3 {
+			cancel()
+		}
+		return nil
+	}, func(news backend.News) { t.Error("news of nothing", news) })
+	require.Equal(t, 3, asked)
+}
