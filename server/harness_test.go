@@ -27,6 +27,7 @@ import (
 	"github.com/dagbridge/dagbridge/server/engine"
 	"github.com/dagbridge/dagbridge/server/store"
 	"github.com/dagbridge/dagbridge/server/telemetry"
+	"github.com/dagbridge/dagbridge/translators/graph"
 )
 
 // TestMain makes this test's own binary the supervisor of the jobs that it submits.
@@ -109,6 +110,15 @@ func (g *gateway) submit(t testing.TB, task *dagbridgev1.Task, wait dagbridgev1.
 	resp, err := g.grpc.SubmitTask(ctx, &dagbridgev1.SubmitTaskRequest{Task: task, WaitFor: wait})
 	require.NoError(t, err)
 	return resp.GetJob()
+}
+
+// ends waits for the end of a job.
+func (g *gateway) ends(t testing.TB, id string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		job, err := g.store.Job(id)
+		return err == nil && graph.IsTerminal(job.GetState())
+	}, patience, 10*time.Millisecond)
 }
 
 // get and post are REST calls; what they answer is the HTTP status and the body.

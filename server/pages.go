@@ -21,11 +21,15 @@ func (s *Server) addPages(mux *runtime.ServeMux, registry prometheus.Gatherer) e
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 	}
+	api, err := proto.OpenAPI()
+	if err != nil {
+		return err
+	}
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	pages := map[string]runtime.HandlerFunc{
 		"/openapi.json": func(w http.ResponseWriter, _ *http.Request, _ map[string]string) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(proto.OpenAPI) // The client may be gone.
+			_, _ = w.Write(api) // The client may be gone.
 		},
 		"/admin/backup": s.backup,
 		"/metrics":      func(w http.ResponseWriter, r *http.Request, _ map[string]string) { metrics.ServeHTTP(w, r) },

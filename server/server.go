@@ -48,7 +48,8 @@ type Options struct {
 	Metrics *telemetry.Metrics
 	// Registry is what /metrics shows; nil: nothing.
 	Registry prometheus.Gatherer
-	Log      *slog.Logger
+	// Log may be nil.
+	Log *slog.Logger
 }
 
 // Server serves one engine. Start and Stop may each be called once more, to no effect.
@@ -74,6 +75,9 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	if err := refuseOpenDoor(o.Listen, o.Auth); err != nil {
 		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	guard, err := auth.New(o.Auth.Tokens)
 	if err != nil {

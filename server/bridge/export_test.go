@@ -1,0 +1,4 @@
+package bridge
+
+// Sentences is for tests.
+var Sentences = sentences
