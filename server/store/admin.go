@@ -38,9 +38,6 @@ func Compact(path string) (before, after int64, err error) {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	if _, err := checkSchema(src, path); err != nil {
-		return 0, 0, err
-	}
 	copied := path + ".compact"
 	if err := errors.Join(removeIfThere(copied), copyInto(copied, src)); err != nil {
 		return 0, 0, errors.Join(fmt.Errorf("the store %s is as it was; its compact copy failed: %w", path, err), removeIfThere(copied))

@@ -32,6 +32,7 @@ func TestModel(t *testing.T) {
 			"":       m.check,
 			"admit":  m.admit,
 			"change": m.change,
+			"end":    m.end,
 			"fail":   m.fail,
 			"list":   m.list,
 			"runs":   m.listRuns,
@@ -96,7 +97,7 @@ func (m *model) nextID() (string, time.Time) {
 // Words that share prefixes, hold separators, and sort differently when these are not escaped.
 var (
 	workflows   = rapid.SampledFrom([]string{"risk", "ris", "risk\x00x", "risk/é", "risk\x01"})
-	runNames    = rapid.SampledFrom([]string{"manual__2026-01-01T00:00:00+00:00", "m", "m\x00"})
+	runNames    = rapid.SampledFrom([]string{"manual__2026-01-01T00:00:00+00:00", "m", "m\x00", "x\x00m"})
 	taskNames   = rapid.SampledFrom([]string{"train", "trai", "for-loop-1/sim", "%2F"})
 	deployments = rapid.SampledFrom([]string{"default", "site b"})
 	mapIndices  = rapid.SampledFrom([][]int32{nil, {0}, {1}, {0, 1}, {256}})
@@ -212,6 +213,32 @@ func (m *model) change(t *rapid.T) {
 		return nil
 	}))
 	m.remember([]*storev1.JobRecord{rec})
+}
+
+// end ends most jobs of a run.
+func (m *model) end(t *rapid.T) {
+	if len(m.runs) == 0 {
+		return
+	}
+	run := rapid.SampledFrom(slices.Sorted(maps.Keys(m.runs))).Draw(t, "run")
+	var recs []*storev1.JobRecord
+	for _, id := range m.where(func(j *dagbridgev1.Job) bool { return j.GetRunId() == run }) {
+		if m.clock++; rapid.IntRange(0, 7).Draw(t, "kept") == 0 {
+			continue
+		}
+		rec := proto.CloneOf(m.records[id])
+		rec.Cleanup = false
+		rec.Job.State = dagbridgev1.Job_SUCCEEDED
+		rec.Job.EndTime = timestamppb.New(epoch.Add(time.Duration(m.clock) * time.Minute))
+		recs = append(recs, rec)
+	}
+	require.NoError(t, m.store.Update(context.Background(), func(tx *store.Tx) error {
+		for _, rec := range recs {
+			tx.Put(rec)
+		}
+		return nil
+	}))
+	m.remember(recs)
 }
 
 // fail changes something and then fails: nothing of it may be left.
