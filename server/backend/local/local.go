@@ -20,8 +20,9 @@
 // The gateway keeps the queue, in the order of submission, and starts a job when its CPUs and memory fit. One process at a
 // time may: it holds a lock on the folder. A process is never signalled by its pid alone, since pids are used again.
 //
-// The package needs Linux 5.11 (pidfd, close_range, parent-death signals, sub-reapers). It must not end a job because the gateway ends, and
-// must not hand anything of the gateway's environment or open files to a program.
+// The package needs Linux 5.11 (pidfd, close_range, parent-death signals, sub-reapers). A service manager that ends the
+// gateway must leave its supervisors alone (systemd: KillMode=process). The package must not end a job because the gateway
+// ends, and must not hand anything of the gateway's environment or open files to a program.
 package local
 
 import (

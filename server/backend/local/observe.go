@@ -41,7 +41,7 @@ func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emi
 		} else {
 			told = nil
 		}
-		if !pauseFor(ctx, soonest) {
+		if !sleep(ctx, soonest) {
 			return
 		}
 		select {
@@ -55,7 +55,8 @@ func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emi
 	}
 }
 
-func pauseFor(ctx context.Context, d time.Duration) bool {
+// sleep is false when the context ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false

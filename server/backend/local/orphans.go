@@ -2,20 +2,20 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // killOrphans ends what a supervisor that was killed has left: its program died with it, but not what that had started. A
 // process belongs to the job when its environment names the job's output file; also when it is of the supervisor's session,
-// as long as the supervisor's corpse keeps that number from being used again.
-func (p process) killOrphans(f folder) error {
+// as long as the supervisor's corpse keeps that number from being used again. It returns when none is left.
+func (p process) killOrphans(ctx context.Context, f folder) error {
 	mark := []byte("DAGBRIDGE_OUTPUT=" + f.output() + "\x00")
-	for {
+	for delay := soon; ; delay = min(2*delay, pause) {
 		list, err := processes()
 		if err != nil {
 			return err
@@ -36,7 +36,9 @@ func (p process) killOrphans(f folder) error {
 		if killed == 0 {
 			return nil
 		}
-		time.Sleep(5 * time.Millisecond)
+		if !sleep(ctx, delay) {
+			return ctx.Err()
+		}
 	}
 }
 

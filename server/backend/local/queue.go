@@ -189,10 +189,8 @@ func (b *Backend) postpone(j *job, why string) {
 	b.options.Log.Warn("a local job waits", "token", j.token, "why", why)
 	j.phase, j.why = delayed, why
 	b.wait.Go(func() {
-		select {
-		case <-b.alive.Done():
+		if !sleep(b.alive, pause) {
 			return
-		case <-time.After(pause):
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -209,12 +207,8 @@ func (b *Backend) watch(j *job) {
 	supervisor := j.supervisor
 	b.wait.Go(func() {
 		died, err := supervisor.died(b.alive)
-		for err != nil && b.alive.Err() == nil { // no handle to be had: look again
+		for err != nil && sleep(b.alive, pause) { // no handle to be had: look again
 			b.options.Log.Warn("a local job's supervisor cannot be watched", "token", j.token, "error", err)
-			select {
-			case <-b.alive.Done():
-			case <-time.After(pause):
-			}
 			died, err = supervisor.died(b.alive)
 		}
 		if died {
@@ -229,7 +223,10 @@ func (b *Backend) settle(j *job, supervisor process) {
 	var began start
 	started, startErr := readMarker(j.folder.start(), &began)
 	if err = errors.Join(err, startErr); err == nil && started && !ended && !began.Supervisor.running() {
-		err = began.Supervisor.killOrphans(j.folder)
+		err = began.Supervisor.killOrphans(b.alive, j.folder)
+	}
+	if b.alive.Err() != nil {
+		return // the next gateway does it
 	}
 	// A supervisor that this process started is its corpse, and kept its pid from being used again until here.
 	_, _ = unix.Wait4(supervisor.PID, nil, unix.WNOHANG, nil)

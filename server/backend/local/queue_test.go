@@ -174,6 +174,24 @@ func TestNothingIsLookedAtWhileNothingIsKnown(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
+// Whoever has lost an order learns from news that is told again that it is still to be given.
+func TestNewsIsToldAgain(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	k := g.sh("exec sleep 86400")
+	g.state(k, dagbridgev1.Job_RUNNING)
+	g.watcher.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	told := 0
+	g.backend.Observe(ctx, func() []backend.Known { return []backend.Known{k} }, func(n backend.News) {
+		if told += len(n.Observations); told == 2 {
+			cancel()
+		}
+	})
+	require.Equal(t, 2, told)
+}
+
 // firstNews is what Observe tells first.
 func firstNews(t *testing.T, b *local.Backend, known ...backend.Known) (first backend.News) {
 	t.Helper()

@@ -15,8 +15,12 @@ import (
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
 
-// grace is what a program has between SIGTERM and SIGKILL.
-const grace = 5 * time.Second
+const (
+	// grace is what a program has between SIGTERM and SIGKILL.
+	grace = 5 * time.Second
+	// soon is how long a killed process may take to die; one that hangs in the kernel is looked at ever less often.
+	soon = 5 * time.Millisecond
+)
 
 // Supervise runs one attempt, whose spec file is its only argument, from its start marker to its end marker. It is the
 // main loop of a process of its own; what it returns is that process's exit code, which nobody needs.
@@ -60,11 +64,23 @@ func supervise(f folder) error {
 		return err
 	}
 	if cancelled, err := exists(f.cancel()); err != nil || cancelled {
-		return errors.Join(err, writeOnce(f.end(), end{State: dagbridgev1.Job_CANCELLED, EndTime: time.Now()}))
+		return errors.Join(err, conclude(f, end{State: dagbridgev1.Job_CANCELLED, EndTime: time.Now()}))
 	}
 	result := s.run(f, signals)
 	result.StartTime, result.EndTime = begun.Time, time.Now()
-	return writeOnce(f.end(), result)
+	return conclude(f, result)
+}
+
+// conclude leaves the end, and does not give up while a disk is full: without it nobody would ever know.
+func conclude(f folder, result end) error {
+	for {
+		err := writeOnce(f.end(), result)
+		if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "the end cannot be written down yet:", err)
+		time.Sleep(pause)
+	}
 }
 
 // run runs the program to its end, and ends what it leaves behind.
@@ -141,7 +157,7 @@ func reap(program int) (exited <-chan unix.WaitStatus, drained <-chan struct{}) 
 // killChildren ends all that is left. Killing a parent makes its children ours, so it goes on until there is none.
 func killChildren(drained <-chan struct{}) {
 	self := os.Getpid()
-	for {
+	for delay := soon; ; delay = min(2*delay, pause) {
 		select {
 		case <-drained:
 			return
@@ -157,7 +173,7 @@ func killChildren(drained <-chan struct{}) {
 		select {
 		case <-drained:
 			return
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(delay):
 		}
 	}
 }

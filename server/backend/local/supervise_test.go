@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -214,4 +215,30 @@ func TestProgramThatCannotStartSaysSoInItsLog(t *testing.T) {
 
 	k = g.sh("", func(task *dagbridgev1.Task) { task.Command.Argv = []string{g.files} }) // a folder
 	require.EqualValues(t, 126, *g.state(k, dagbridgev1.Job_FAILED).ExitCode)
+
+	k = g.sh("", func(task *dagbridgev1.Task) { // more than a kernel takes altogether
+		for range 40 {
+			task.Command.Argv = append(task.Command.Argv, strings.Repeat("x", 100_000))
+		}
+	})
+	require.Contains(t, g.state(k, dagbridgev1.Job_FAILED).Message, "argument list too long")
+}
+
+// A file where the folder should be stands for a disk on which nothing can be written just now.
+func TestEndIsWrittenDownWhenItCanBe(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	k := g.sh(`touch "$0/ready"; until [ -e "$0/go" ]; do sleep 0.1; done`)
+	g.file("ready")
+	attempt := g.attempt(k)
+	require.NoError(t, os.Rename(attempt, attempt+".away"))
+	require.NoError(t, os.WriteFile(attempt, nil, 0o600))
+	g.touch("go")
+	g.eventually(func() bool {
+		text, err := os.ReadFile(filepath.Join(attempt+".away", "supervisor"))
+		return err == nil && strings.Contains(string(text), "the end cannot be written down yet")
+	}, "it has not tried")
+	require.NoError(t, os.Remove(attempt))
+	require.NoError(t, os.Rename(attempt+".away", attempt))
+	g.state(k, dagbridgev1.Job_SUCCEEDED)
 }
