@@ -27,6 +27,9 @@ type Submission struct {
 	Instances []Instance
 	// Depends is kept by the scheduler itself. The zero value: nothing to wait for.
 	Depends Dependencies
+	// Guard are upstreams that must have left their success marker when the job starts. A scheduler that has lost a job, or
+	// purged it, may take a dependency on it for satisfied; the job then ends as PREMATURE before its program starts.
+	Guard []InputJob
 	// Inputs are the upstream tasks' outputs, by task id in ascending order.
 	Inputs []Input
 	// Hold: the scheduler takes it but must not start it before a Change releases it.

@@ -48,7 +48,10 @@ type Backend interface {
 	Alter(context.Context, []Change) []error
 
 	// Cancel ends native jobs and answers for each in the same order. The native job's token is verified first. A job that is
-	// finished or unknown is no error. That a job is dead is known from the next look, not from here.
+	// finished or unknown is no error. That a job is dead is known from the next look, not from here. A mark is left
+	// by which the token's program never starts from here on, since a request may arrive late, and a scheduler that is killed
+	// may forget the cancel; not so for a Double. Whoever finds the mark ends as CANCELLED.
+	// Without an id in the NativeRef there is only the mark to leave.
 	Cancel(context.Context, []Known) []error
 
 	// Log opens what the job wrote, stream "stdout" or "stderr", at an offset; position is the array's, -1 without. A file
@@ -103,6 +106,8 @@ type Known struct {
 	Job *dagbridgev1.Job
 	// Positions of an array that have not ended; nil for a single task.
 	Positions []int
+	// Double: another native job carries the same token, and only this one is meant. In Cancel.
+	Double bool
 }
 
 // Outcome of a submission.
@@ -152,6 +157,8 @@ type Finding struct {
 	Presence Presence
 	// Refs of Found, oldest first: more than one when a late request doubled it.
 	Refs []NativeRef
+	// Held are the ids among them that are held now, so that they have not started.
+	Held []string
 	// Proof is a sentence: who said so.
 	Proof string
 	// Started: of Absent, its start marker is there all the same, so it did run.

@@ -190,7 +190,7 @@ func (a *admission) admit(t *txn) error {
 		if one.batch != 0 && batches[one.batch] == "" {
 			batches[one.batch] = t.e.newID()
 		}
-		a.ids[i] = a.make(t, one, batches[one.batch], m.predecessor, kept)
+		a.ids[i] = a.make(t, one, batches[one.batch], m.predecessor)
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (a *admission) putRun(t *txn) {
 }
 
 // make puts a new job and, of an array, its instances.
-func (a *admission) make(t *txn, one *planned, batch, predecessor string, kept []bool) string {
+func (a *admission) make(t *txn, one *planned, batch, predecessor string) string {
 	task := one.task
 	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native })
 	rec := &storev1.JobRecord{
@@ -293,13 +293,9 @@ func (a *admission) make(t *txn, one *planned, batch, predecessor string, kept [
 	if p := t.rec(predecessor); p != nil && live(p) {
 		rec.Predecessor = predecessor
 	}
-	for k, edge := range one.verdict.Edges {
+	for _, edge := range one.verdict.Edges {
 		if native {
 			rec.DependencyTypes = append(rec.DependencyTypes, string(edge.Type))
-		}
-		// An upstream that was submitted before is as good as outside the batch.
-		if u := one.upstream[k]; edge.Native && u >= 0 && kept[u] {
-			rec.Hold, rec.Batch = true, ""
 		}
 	}
 	if one.verdict.Held {

@@ -100,7 +100,7 @@ func (e *Engine) cancel(ctx context.Context, c *cluster, known []backend.Known) 
 func (e *Engine) orders(c *cluster) orders {
 	var o orders
 	nodes := e.mem.pick(c.Name, func(n *node) bool {
-		return n.unit() && !n.inFlight && current(n.rec).GetNativeId() != "" && (n.fresh || n.wantsOrder())
+		return n.unit() && !n.inFlight && (n.fresh && current(n.rec).GetNativeId() != "" || n.wantsOrder())
 	})
 	m := e.mem
 	m.mu.Lock()
@@ -152,8 +152,10 @@ func (m *memory) toChange(n *node, fresh bool) (backend.Change, bool) {
 		return change, false
 	}
 	change.Release = n.toRelease() && n.seen.Held
-	if depends, ok := m.depends(n); ok && n.rec.GetNative() && m.stale(n, depends) {
-		change.Depends = &depends
+	if n.rec.GetNative() {
+		if depends, ok := m.depends(n); ok && m.stale(n, depends) {
+			change.Depends = &depends
+		}
 	}
 	return change, change.Release || change.Depends != nil
 }
@@ -179,10 +181,9 @@ func (m *memory) stale(n *node, now translators.Dependencies) bool {
 	})
 }
 
-// dependenciesShown: a job that is held only until the scheduler has shown its dependencies on jobs submitted earlier may be
-// released. mu is held.
+// dependenciesShown: a job that is held only until the scheduler has shown its dependencies may be released. mu is held.
 func (m *memory) dependenciesShown(n *node) bool {
-	if !n.rec.GetHold() || n.rec.GetBatch() != "" || n.seen.State != dagbridgev1.Job_SUBMITTED {
+	if !n.rec.GetHold() || !n.rec.GetNative() || n.seen.State != dagbridgev1.Job_SUBMITTED {
 		return false
 	}
 	depends, ok := m.depends(n)
@@ -194,7 +195,21 @@ func (m *memory) dependenciesShown(n *node) bool {
 			return false // it may have ended this very moment: its own news tells
 		}
 	}
+	for _, u := range n.ups {
+		// The id may be somebody else's by now: the same look must have shown the upstream itself.
+		if up := m.nodes[u.id]; up != nil && !graph.IsTerminal(up.rec.GetJob().GetState()) && !up.shownWith(m, n) {
+			return false
+		}
+	}
 	return true
+}
+
+// shownWith: the last look that showed a native job showed the other too; an instance is shown with its array. mu is held.
+func (n *node) shownWith(m *memory, other *node) bool {
+	if parent := m.nodes[n.rec.GetJob().GetParent()]; parent != nil && !n.unit() {
+		return parent.shownAt.Equal(other.shownAt)
+	}
+	return n.shownAt.Equal(other.shownAt)
 }
 
 // known is a unit's native job, with the positions of an array that are not known to be dead. mu is held.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
@@ -98,7 +99,9 @@ func (e *Engine) submission(n *node) (translators.Submission, bool) {
 	}
 	ok := !n.isArray() || len(sub.Instances) > 0
 	if ok && rec.GetNative() {
-		sub.Depends, ok = m.depends(n)
+		if sub.Depends, ok = m.depends(n); !n.rec.GetHold() && !sub.Depends.Any {
+			sub.Guard = m.guard(n)
+		}
 	}
 	m.mu.RUnlock()
 	if !ok {
@@ -142,7 +145,7 @@ func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 			continue // it has ended, which is resolved here, or the rule does not wait for it
 		}
 		id := current(up.rec).GetNativeId()
-		if id == "" {
+		if id == "" || len(up.goneSince) > 0 {
 			return d, false
 		}
 		d.Terms = append(d.Terms, translators.Dependency{
@@ -150,6 +153,31 @@ func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 		})
 	}
 	return d, true
+}
+
+// guard are the jobs whose success a native job waits for, as their success markers are found. mu is held.
+func (m *memory) guard(n *node) []translators.InputJob {
+	var guard []translators.InputJob
+	for i, u := range n.ups {
+		up := m.nodes[u.id]
+		if up == nil || graph.IsTerminal(up.rec.GetJob().GetState()) || n.rec.GetDependencyTypes()[i] != string(translators.AfterOK) {
+			continue
+		}
+		job := up.rec.GetJob()
+		one := translators.InputJob{JobID: jobOf(current(up.rec).GetToken()), Owner: job.GetOwner(), Position: -1}
+		switch {
+		case up.isArray():
+			for pos := range up.kids {
+				one.Position = pos
+				guard = append(guard, one)
+			}
+			continue
+		case one.JobID != up.id():
+			one.Position = int(up.rec.GetPosition())
+		}
+		guard = append(guard, one)
+	}
+	return guard
 }
 
 // submit hands attempts to the scheduler and records what became of them, in one transaction.
@@ -238,6 +266,11 @@ func (t *txn) submitted(c *cluster, n *node, sub translators.Submission, r backe
 		t.waits(n, "CLUSTER_UNREACHABLE", r.Message)
 	case backend.Unknown:
 		t.waits(n, "CLUSTER_UNREACHABLE", "whether the scheduler took it is being found out: "+r.Message)
+		return
+	}
+	// Ended here while the call was under way, and the call has made nothing: there is nothing to clean up.
+	if rec := t.rec(n.id()); rec.GetCleanup() && current(rec).GetNativeId() == "" {
+		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = false })
 	}
 }
 
@@ -272,7 +305,6 @@ func (t *txn) recorded(c *cluster, n *node, sub translators.Submission, r backen
 			kid.Job.Logs = c.Backend.Logs(t.rec(n.id()).GetJob(), sub.Token, in.Position)
 		})
 	}
-	t.batches[t.rec(n.id()).GetBatch()] = true
 }
 
 // native writes a native id into a job and its current attempt.
@@ -288,10 +320,7 @@ func (t *txn) native(rec *storev1.JobRecord, id string, submitTime time.Time, di
 
 // release lets a batch start once every member that lives is in: whoever waits for a member natively is known to the scheduler.
 func (t *txn) release(batch string) {
-	if batch == "" {
-		return
-	}
-	members := t.e.mem.members(batch)
+	members := t.members(batch)
 	for _, n := range members {
 		rec := t.rec(n.id())
 		if current(rec).GetNativeId() == "" && !graph.IsTerminal(rec.GetJob().GetState()) {
@@ -299,23 +328,19 @@ func (t *txn) release(batch string) {
 		}
 	}
 	for _, n := range members {
-		if t.rec(n.id()).GetHold() {
+		if rec := t.rec(n.id()); rec.GetHold() && !rec.GetNative() {
 			t.change(n.id(), func(rec *storev1.JobRecord) { rec.Hold = false })
 		}
 	}
 }
 
 // unbatch gives up on having a whole batch in before any of it starts, since the scheduler takes no more for now: what is in
-// is released; the rest follows as there is room, each held until the scheduler has shown its dependencies.
+// is released, and the rest follows as there is room.
 func (t *txn) unbatch(batch string) {
-	if batch == "" {
-		return
-	}
-	for _, n := range t.e.mem.members(batch) {
-		waits := len(t.e.mem.edges(n)) > 0
+	for _, n := range t.members(batch) {
 		t.change(n.id(), func(rec *storev1.JobRecord) {
 			rec.Batch = ""
-			rec.Hold = rec.GetNative() && waits && current(rec).GetNativeId() == ""
+			rec.Hold = rec.GetHold() && rec.GetNative()
 		})
 	}
 }
@@ -324,31 +349,36 @@ func (t *txn) unbatch(batch string) {
 func (t *txn) refused(n *node, sentence string) {
 	batch := t.rec(n.id()).GetBatch()
 	members := []*node{n}
-	if all := t.e.mem.members(batch); t.held(all) {
+	if all := t.members(batch); t.held(all) {
 		members = all
 	}
+	t.endByRule(n, dagbridgev1.Job_FAILED, "SUBMISSION_REFUSED", sentence)
 	for _, m := range members {
-		said := sentence
-		if m != n {
-			said = "rolled back, since " + n.task.GetKey().GetTask() + " was refused: " + sentence
+		switch said := "rolled back, since " + n.task.GetKey().GetTask() + " was refused: " + sentence; {
+		case m == n:
+		case t.e.mem.mayBeThere(m.id()):
+			t.change(m.id(), func(rec *storev1.JobRecord) { rec.Refused = said })
+			t.requestCancel(m.id())
+		default:
+			t.endByRule(m, dagbridgev1.Job_FAILED, "SUBMISSION_REFUSED", said)
 		}
-		t.endByRule(m, dagbridgev1.Job_FAILED, "SUBMISSION_REFUSED", said)
 	}
 }
 
-// held: some member of a batch is still to be released.
+// held: a root of the batch is still to be released.
 func (t *txn) held(members []*node) bool {
 	for _, n := range members {
-		if t.rec(n.id()).GetHold() {
+		if rec := t.rec(n.id()); rec.GetHold() && !rec.GetNative() {
 			return true
 		}
 	}
 	return false
 }
 
-// members of a batch that live.
-func (m *memory) members(batch string) []*node {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return pick(m.batches[batch], func(*node) bool { return true })
+// members of a batch that live; none of no batch.
+func (t *txn) members(batch string) []*node {
+	t.e.mem.mu.RLock()
+	some := pick(t.e.mem.batches[batch], func(*node) bool { return true })
+	t.e.mem.mu.RUnlock()
+	return slices.DeleteFunc(some, func(n *node) bool { return t.rec(n.id()).GetBatch() != batch })
 }

@@ -19,7 +19,7 @@ const findPause = 2 * time.Second
 // submitted a second time, before they are released.
 func (e *Engine) find(ctx context.Context, c *cluster) {
 	nodes := e.mem.pick(c.Name, func(n *node) bool {
-		return n.unit() && (n.maybe || n.wantsSecondLook()) && !n.inFlight && !e.now().Before(n.findAfter)
+		return n.unit() && n.toFind() && !n.inFlight && !e.now().Before(n.findAfter)
 	})
 	if len(nodes) == 0 {
 		return
@@ -76,7 +76,7 @@ func (t *txn) found(c *cluster, n *node, want backend.Want, f backend.Finding) [
 		t.waits(n, "CLUSTER_UNREACHABLE", "whether the scheduler has it is being found out: "+f.Proof)
 		return nil
 	case len(refs) > 0:
-		return t.adopt(c, n, want, refs)
+		return t.adopt(c, n, want, refs, f.Held)
 	case current(rec).GetNativeId() != "":
 		return nil // submitted again, and gone already: the next look tells
 	case f.Started || f.Presence == backend.Found:
@@ -88,23 +88,31 @@ func (t *txn) found(c *cluster, n *node, want backend.Want, f backend.Finding) [
 	}
 }
 
-// adopt takes the oldest native job that carries the token; younger ones went in held, and never start.
-func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.NativeRef) []backend.Known {
+// adopt takes the native job that carries the token. Of several it takes the oldest that is not held, for that one may have
+// started; held ones never have, and go. Others that are not held give themselves up when they find the start marker.
+func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.NativeRef, held []string) []backend.Known {
 	rec := t.rec(n.id())
-	if current(rec).GetNativeId() != refs[0].ID {
-		sub := translators.Submission{Token: want.Token, Hold: rec.GetHold() || rec.GetSuspect()}
+	isHeld := func(r backend.NativeRef) bool { return slices.Contains(held, r.ID) }
+	chosen := refs[0]
+	if i := slices.IndexFunc(refs, func(r backend.NativeRef) bool { return !isHeld(r) }); i >= 0 {
+		chosen = refs[i]
+	}
+	if current(rec).GetNativeId() != chosen.ID {
+		sub := translators.Submission{Token: want.Token, Hold: isHeld(chosen)}
 		for _, p := range want.Positions {
 			sub.Instances = append(sub.Instances, translators.Instance{Position: p, JobID: n.kids[p]})
 		}
-		t.recorded(c, n, sub, backend.SubmitResult{Outcome: backend.Submitted, Ref: refs[0], Digest: current(rec).GetNativeDigest()})
+		t.recorded(c, n, sub, backend.SubmitResult{Outcome: backend.Submitted, Ref: chosen, Digest: current(rec).GetNativeDigest()})
 	}
 	if rec.GetSuspect() {
 		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Suspect = false })
 	}
 	var doubles []backend.Known
-	for _, r := range refs[1:] {
-		doubles = append(doubles, backend.Known{Ref: r, Job: rec.GetJob(), Positions: want.Positions})
-		t.e.mem.double(n, r.ID)
+	for _, r := range refs {
+		if r.ID != chosen.ID && isHeld(r) {
+			doubles = append(doubles, backend.Known{Ref: r, Job: rec.GetJob(), Positions: want.Positions, Double: true})
+			t.e.mem.double(n, r.ID)
+		}
 	}
 	return doubles
 }

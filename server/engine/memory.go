@@ -58,6 +58,8 @@ type node struct {
 	duplicates map[string]bool
 	// seen is the last news of a unit; of an array, of one of its pending instances.
 	seen *backend.Observation
+	// shownAt is when the last look began that showed the native job under its own token.
+	shownAt time.Time
 	// fresh: seen came after the last pass.
 	fresh bool
 	// ordered: what is wanted of the native job has been ordered, and a look has to show whether it was done.
@@ -112,15 +114,20 @@ func (n *node) mayBeSubmitted() bool {
 	return n.rec.GetReady() && current(n.rec).GetNativeId() == "" && !graph.IsTerminal(n.rec.GetJob().GetState())
 }
 
+// uncertain: a native job that no record names may exist, or a request for one may still arrive.
+func (n *node) uncertain() bool {
+	return n.maybe || n.inFlight || n.rec.GetSuspect() && current(n.rec).GetNativeId() == ""
+}
+
 // cancelledUnsent: a cancelled job that no scheduler can have.
 func (n *node) cancelledUnsent() bool {
 	job := n.rec.GetJob()
-	return job.GetCancelRequestTime() != nil && !graph.IsTerminal(job.GetState()) && !n.maybe && !n.inFlight && current(n.rec).GetNativeId() == ""
+	return job.GetCancelRequestTime() != nil && !graph.IsTerminal(job.GetState()) && !n.uncertain() && current(n.rec).GetNativeId() == ""
 }
 
-// wantsSecondLook: submitted a second time, it is looked for before it is released.
-func (n *node) wantsSecondLook() bool {
-	return n.rec.GetSuspect() && current(n.rec).GetNativeId() != ""
+// toFind: a look for its token is due.
+func (n *node) toFind() bool {
+	return n.maybe || n.rec.GetSuspect() && (current(n.rec).GetNativeId() != "" || n.unwanted())
 }
 
 // unwanted: its native job, or with an array all of it, has to go.
@@ -139,7 +146,13 @@ func (n *node) toRelease() bool {
 
 // wantsOrder: something is wanted of the native job that nobody has ordered yet.
 func (n *node) wantsOrder() bool {
-	return current(n.rec).GetNativeId() != "" && !n.ordered && (n.unwanted() || n.toRelease() || n.kidCancel)
+	if n.ordered || n.inFlight {
+		return false
+	}
+	if current(n.rec).GetNativeId() == "" {
+		return n.uncertain() && n.unwanted() // only the mark can be left
+	}
+	return n.unwanted() || n.toRelease() || n.kidCancel
 }
 
 func live(rec *storev1.JobRecord) bool {
@@ -253,8 +266,7 @@ func (m *memory) mark(n *node) {
 	if m.todo[cluster] == nil {
 		m.todo[cluster] = map[string]*node{}
 	}
-	if m.nodes[n.id()] == n && (n.review || n.unit() && (n.maybe || n.fresh || n.mayBeSubmitted() || n.cancelledUnsent() ||
-		n.wantsSecondLook() || n.wantsOrder())) {
+	if m.nodes[n.id()] == n && (n.review || n.unit() && (n.toFind() || n.fresh || n.mayBeSubmitted() || n.cancelledUnsent() || n.wantsOrder())) {
 		m.todo[cluster][n.id()] = n
 	} else {
 		delete(m.todo[cluster], n.id())
@@ -273,7 +285,7 @@ func (m *memory) mayBeThere(id string) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	n := m.nodes[id]
-	return n != nil && (n.maybe || n.inFlight)
+	return n != nil && n.uncertain()
 }
 
 // touch changes volatile fields of a node.

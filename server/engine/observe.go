@@ -64,7 +64,7 @@ func (e *Engine) observe(ctx context.Context, c *cluster, news backend.News) {
 			e.log.Error("recording a look", "cluster", c.Name, "error", err)
 			ok = false
 		}
-		e.see(some)
+		e.see(some, news.AsOf)
 	}
 	if ok && verifies {
 		c.mu.Lock()
@@ -76,7 +76,7 @@ func (e *Engine) observe(ctx context.Context, c *cluster, news backend.News) {
 }
 
 // see keeps the last look for converge.
-func (e *Engine) see(observations []backend.Observation) {
+func (e *Engine) see(observations []backend.Observation, asOf time.Time) {
 	m := e.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,6 +85,7 @@ func (e *Engine) see(observations []backend.Observation) {
 		if n == nil || obs.Gone || current(n.rec).GetToken() != obs.Ref.Token || current(n.rec).GetNativeId() != obs.Ref.ID {
 			continue
 		}
+		n.shownAt = asOf
 		if n.isArray() && obs.State != dagbridgev1.Job_SUBMITTED {
 			continue // a running instance says nothing on the pending ones
 		}
@@ -298,5 +299,5 @@ func (t *txn) lostOne(n *node, id, sentence string) {
 	}
 	t.finishJob(n, id, dagbridgev1.Job_LOST, "LOST", sentence)
 	// Late evidence corrects it, as long as somebody looks.
-	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = true })
+	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = current(rec).GetNativeId() != "" })
 }

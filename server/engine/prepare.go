@@ -189,12 +189,12 @@ func sameIndex(task *dagbridgev1.Task) bool {
 
 // group finds what must be in the scheduler before any of it starts. Tasks that native edges join are one batch, as far as
 // no task that waits here lies between them: what comes after such a task goes in with it, later. A batch's roots go in held.
-// A task that also depends natively on something outside its batch goes in held by itself, until the scheduler has shown
-// the dependency.
+// So does a task that waits natively for anything but the success of all, until the scheduler has shown its dependencies:
+// success leaves a marker that the job itself checks (Submission.Guard); other ends may leave none.
 func (p *prepared) group() {
 	level := make([]int, len(p.tasks))
 	root := make([]int, len(p.tasks)) // union-find
-	hasParent, hasChild, outside := make([]bool, len(p.tasks)), make([]bool, len(p.tasks)), make([]bool, len(p.tasks))
+	hasParent, hasChild := make([]bool, len(p.tasks)), make([]bool, len(p.tasks))
 	for i := range root {
 		root[i] = i
 	}
@@ -220,25 +220,29 @@ func (p *prepared) group() {
 			if !edge.Native {
 				continue
 			}
-			u := one.upstream[k]
-			if u < 0 || level[u] != level[i] {
-				outside[i] = true
-				continue
+			hasParent[i] = true
+			if u := one.upstream[k]; u >= 0 && level[u] == level[i] {
+				hasChild[u] = true
+				root[find(u)] = find(i)
 			}
-			hasParent[i], hasChild[u] = true, true
-			root[find(u)] = find(i)
 		}
 	}
 	for i, one := range p.tasks {
-		switch {
-		case outside[i]:
-			one.hold = true
-		case hasChild[i] && !hasParent[i]:
-			one.hold, one.batch = true, find(i)+1
-		case hasParent[i]:
+		if hasChild[i] || hasParent[i] {
 			one.batch = find(i) + 1
 		}
+		one.hold = hasChild[i] && !hasParent[i] || hasParent[i] && !one.guarded()
 	}
+}
+
+// guarded: all that the task waits for natively is success, which leaves a marker.
+func (one *planned) guarded() bool {
+	for _, edge := range one.verdict.Edges {
+		if edge.Native && edge.Type != translators.AfterOK {
+			return false
+		}
+	}
+	return !one.verdict.Any
 }
 
 // find is where in the workflow a key leads, itself or as an instance of an array; -1: outside.

@@ -12,10 +12,15 @@ import (
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/graph"
 )
 
 // reasonDuplicate is a back end's word for a native job whose script found another's start marker and ran nothing.
 const reasonDuplicate = "DUPLICATE"
+
+// reasonPremature is a back end's word for a native job whose script found that an upstream has not succeeded (translators'
+// Submission.Guard) and ran nothing.
+const reasonPremature = "PREMATURE"
 
 // reasonDependency is a back end's word for a native job that the site cancelled because its dependency cannot hold.
 const reasonDependency = "DEPENDENCY"
@@ -23,8 +28,14 @@ const reasonDependency = "DEPENDENCY"
 // attemptEnded: the scheduler, or the exit marker, has told how an attempt ended. n is the unit, id the job or the instance.
 func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end ending) {
 	rec := t.rec(id)
-	if obs.Reason == reasonDuplicate {
+	switch {
+	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature):
+		obs.State, obs.Reason, obs.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the program started"
+	case obs.Reason == reasonDuplicate:
 		t.forget(n, id, obs)
+		return
+	case obs.Reason == reasonPremature:
+		t.hold(n, "the scheduler started native job "+obs.Ref.ID+" too early, having lost what it waits for; it ran nothing")
 		return
 	}
 	correction := rec.GetJob().GetState() == dagbridgev1.Job_LOST
@@ -42,7 +53,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 	case state == dagbridgev1.Job_FAILED && obs.ExitCode != nil && slices.Contains(n.task.GetSkipExitCodes(), *obs.ExitCode):
 		state, reason, message = dagbridgev1.Job_SKIPPED, "EXIT_CODE", fmt.Sprintf("the program ended with %d, which the task takes for skipped", *obs.ExitCode)
 	case state == dagbridgev1.Job_CANCELLED && reason == reasonDependency && !t.cancelled(rec):
-		t.hold(n, obs)
+		t.hold(n, "the site cancels jobs whose dependency cannot hold: "+obs.Message)
 		return
 	case state == dagbridgev1.Job_LOST:
 		t.lostOne(n, id, message)
@@ -104,6 +115,7 @@ func (t *txn) note(id string, obs backend.Observation) {
 
 // finishJob ends a job.
 func (t *txn) finishJob(n *node, id string, state dagbridgev1.Job_State, reason, message string) {
+	state, reason, message = t.verdict(n, state, reason, message)
 	t.change(id, func(rec *storev1.JobRecord) {
 		job := rec.GetJob()
 		job.State, job.Reason, job.Message = state, reason, message
@@ -115,8 +127,16 @@ func (t *txn) finishJob(n *node, id string, state dagbridgev1.Job_State, reason,
 			rec.TryAgainUntil = stamp(t.now.Add(n.task.GetRetryWindow().AsDuration()))
 		}
 		// A scheduler that is killed may forget that it cancelled the job, and run it: it is watched for a while.
-		rec.Cleanup = rec.Cleanup || state == dagbridgev1.Job_CANCELLED && id == n.id() && current(rec).GetNativeId() != ""
+		rec.Cleanup = rec.Cleanup || (state == dagbridgev1.Job_CANCELLED || rec.GetRefused() != "") && id == n.id() && current(rec).GetNativeId() != ""
 	})
+}
+
+// verdict turns the end of what a rollback cancelled into a failure.
+func (t *txn) verdict(n *node, state dagbridgev1.Job_State, reason, message string) (dagbridgev1.Job_State, string, string) {
+	if said := t.rec(n.id()).GetRefused(); said != "" && state == dagbridgev1.Job_CANCELLED {
+		return dagbridgev1.Job_FAILED, "SUBMISSION_REFUSED", said
+	}
+	return state, reason, message
 }
 
 // again starts another attempt of a job, or of an array's instance, after a pause.
@@ -172,10 +192,18 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 	}
 }
 
-// hold: the site cancelled a native job because its dependency cannot hold, where the gateway would have rewritten it. The
-// job waits here from now on.
-func (t *txn) hold(n *node, obs backend.Observation) {
-	t.again(n, n.id(), "UPSTREAM", "the site cancels jobs whose dependency cannot hold; the gateway keeps it now: "+obs.Message, 0)
+// hold: the scheduler gave up a native dependency that still counts. The job waits here from now on.
+func (t *txn) hold(n *node, why string) {
+	if at := current(t.rec(n.id())); n.isArray() {
+		// One instance tells for all: none of them has run, or will.
+		for _, kid := range n.kids {
+			if state := t.rec(kid).GetJob().GetState(); !graph.IsTerminal(state) && state != dagbridgev1.Job_ACCEPTED && current(t.rec(kid)).GetToken() == at.GetToken() {
+				t.again(n, kid, "UPSTREAM", why, 0)
+			}
+		}
+	} else {
+		t.again(n, n.id(), "UPSTREAM", why, 0)
+	}
 	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Ready, rec.Native = false, false })
 	t.evaluate(n)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -69,6 +70,7 @@ func (t *txn) change(id string, fn func(*storev1.JobRecord)) *storev1.JobRecord 
 	before := t.rec(id)
 	after := proto.CloneOf(before)
 	fn(after)
+	t.batches[before.GetBatch()] = true
 	if from, to := before.GetJob().GetState(), after.GetJob().GetState(); from != to {
 		t.moved(after, from, to)
 	}
@@ -124,15 +126,8 @@ func states(counts map[string]int32) map[dagbridgev1.Job_State]int {
 
 // finish settles dependents until nothing moves any more, and puts the arrays' parents.
 func (t *txn) finish() {
-	for batch := range t.batches {
-		t.release(batch)
-	}
 	for len(t.touched) > 0 {
-		keys := make([]string, 0, len(t.touched))
-		for key := range t.touched {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
+		keys := slices.Sorted(maps.Keys(t.touched))
 		clear(t.touched)
 		t.settleParents()
 		for _, key := range keys {
@@ -140,6 +135,10 @@ func (t *txn) finish() {
 				t.evaluate(n)
 			}
 		}
+	}
+	batches := slices.Sorted(maps.Keys(t.batches))
+	for _, batch := range batches {
+		t.release(batch)
 	}
 	for _, parent := range t.parents {
 		t.Put(parent)
@@ -160,6 +159,7 @@ func (t *txn) settleParents() {
 		}
 		job.State = to
 		t.touched[graph.KeyString(job.GetKey())] = true
+		t.batches[parent.GetBatch()] = true
 		switch {
 		case graph.IsTerminal(to):
 			job.EndTime = stamp(t.now)
@@ -214,7 +214,10 @@ func (t *txn) evaluate(n *node) {
 	case graph.Wait:
 	case graph.Run:
 		if rec.GetReady() {
-			return // native: the scheduler knows as well
+			if current(rec).GetNativeId() == "" && rec.GetNative() && !t.e.mem.mayBeThere(n.id()) {
+				t.change(n.id(), func(rec *storev1.JobRecord) { rec.Native, rec.Hold, rec.Batch = false, false, "" })
+			}
+			return // else the scheduler knows as well
 		}
 		if word := t.branchedAway(n); word != "" {
 			t.endByRule(n, dagbridgev1.Job_SKIPPED, "BRANCH", word)
@@ -318,6 +321,7 @@ func (t *txn) branchedAway(n *node) string {
 // endByRule ends a job that its trigger rule or branch keeps from running. A native job of it may be waiting in a scheduler:
 // it can never start, and is cancelled until it is proven dead.
 func (t *txn) endByRule(n *node, state dagbridgev1.Job_State, reason, message string) {
+	state, reason, message = t.verdict(n, state, reason, message)
 	for _, id := range n.kids {
 		t.end(id, state, reason, message)
 	}
@@ -338,7 +342,7 @@ func (t *txn) end(id string, state dagbridgev1.Job_State, reason, message string
 		if !array { // an array's own state follows from its instances
 			rec.Job.State, rec.Job.Reason, rec.Job.Message = state, reason, message
 		}
-		rec.Hold, rec.Suspect = false, false
+		rec.Hold, rec.Suspect = false, rec.GetSuspect() && current(rec).GetNativeId() == ""
 		rec.Cleanup = rec.Cleanup || native
 	})
 }

@@ -123,8 +123,11 @@ type JobRecord struct {
 	// Of a native job: the dependency type of each edge of its task, in order, and whether one of them is enough.
 	DependencyTypes []string `protobuf:"bytes,21,rep,name=dependency_types,json=dependencyTypes,proto3" json:"dependency_types,omitempty"`
 	AnyDependency   bool     `protobuf:"varint,22,opt,name=any_dependency,json=anyDependency,proto3" json:"any_dependency,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Its batch is rolled back, and whether it reached the scheduler is not known yet: once it is proven dead it ends FAILED
+	// with this sentence.
+	Refused       string `protobuf:"bytes,23,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobRecord) Reset() {
@@ -311,6 +314,13 @@ func (x *JobRecord) GetAnyDependency() bool {
 	return false
 }
 
+func (x *JobRecord) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
 // TaskRecord is the normalised task of a job, written once. A long script is kept apart, by its digest.
 type TaskRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -373,7 +383,7 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xee\x06\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\x88\a\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
 	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
@@ -398,7 +408,8 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04held\x18\x13 \x01(\bR\x04held\x12B\n" +
 	"\x0ftry_again_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\rtryAgainUntil\x12)\n" +
 	"\x10dependency_types\x18\x15 \x03(\tR\x0fdependencyTypes\x12%\n" +
-	"\x0eany_dependency\x18\x16 \x01(\bR\ranyDependency\x1aM\n" +
+	"\x0eany_dependency\x18\x16 \x01(\bR\ranyDependency\x12\x18\n" +
+	"\arefused\x18\x17 \x01(\tR\arefused\x1aM\n" +
 	"\vStagedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.dagbridge.v1.JsonR\x05value:\x028\x01\"Y\n" +

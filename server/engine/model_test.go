@@ -1,0 +1,402 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"pgregory.net/rapid"
+
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/server/store"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// model is one history: a gateway that may be killed at any point, over two schedulers that may fail in every way.
+type model struct {
+	*world
+	dir    string
+	store  *store.Store
+	engine *Engine
+	sims   []*sim
+	ids    uint64
+	runs   int
+	// submitted workflows, to be sent again and cancelled.
+	sent []*dagbridgev1.Workflow
+	jobs []string
+}
+
+const simGrace = 20 * time.Second
+
+// TestModel holds the engine to its promises over random histories: at most one program of a job runs at a time, none after
+// an end that was recorded, no program starts before its trigger rule holds, an end is what really happened, and every run
+// ends. Run it longer with -rapid.checks.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		m := newModel(rt, filepath.Join(dir, fmt.Sprintf("%d.db", n)))
+		defer m.close()
+		for range rapid.IntRange(5, 60).Draw(rt, "length") {
+			m.act()
+		}
+		m.settle()
+	})
+}
+
+func newModel(rt *rapid.T, path string) *model {
+	w := &world{t: rt, now: time.Unix(1_800_000_000, 0), fuse: -1, runs: map[string][]*run{}}
+	m := &model{world: w, dir: path}
+	m.onStart = m.checkStart
+	m.sims = []*sim{newSim(w, "hpc", true), newSim(w, "here", false)}
+	s, err := store.Open(path, store.Options{NoSync: true})
+	require.NoError(rt, err)
+	m.store = s
+	m.boot()
+	return m
+}
+
+func (m *model) close() { _ = m.store.Close() }
+
+// boot starts a gateway over what the last one left.
+func (m *model) boot() {
+	var clusters []Cluster
+	for _, s := range m.sims {
+		clusters = append(clusters, Cluster{Name: s.name, Backend: s})
+	}
+	e, err := New(Options{
+		Store: m.store, Clusters: clusters, Now: func() time.Time { return m.now }, Grace: simGrace,
+		NewID: func() string {
+			m.ids++
+			id := uuid.UUID{6: 0x70, 8: 0x80}
+			for i := range 8 {
+				id[15-i] |= byte(m.ids >> (8 * i))
+			}
+			id[8] |= 0x80
+			return id.String()
+		},
+	})
+	require.NoError(m.t, err)
+	m.store.OnCommit(func(records []*storev1.JobRecord) {
+		m.point()
+		e.follow(records)
+		m.point()
+	})
+	m.engine = e
+}
+
+// guarded runs a step of the gateway; a crash in it is followed by a new gateway.
+func (m *model) guarded(step func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(crash); !ok {
+				panic(r)
+			}
+			m.boot()
+		}
+	}()
+	step()
+}
+
+func (m *model) act() {
+	s := m.sims[rapid.IntRange(0, 1).Draw(m.t, "cluster")]
+	c := m.engine.byName[s.name]
+	ctx := context.Background()
+	switch rapid.IntRange(0, 15).Draw(m.t, "action") {
+	case 0, 1:
+		m.submit()
+	case 2, 3, 4:
+		m.guarded(func() { m.engine.pass(ctx, c) })
+	case 5, 6, 7:
+		m.guarded(func() { m.engine.observe(ctx, c, s.look(m.engine.known(c))) })
+	case 8, 9, 10:
+		m.tick(time.Duration(rapid.IntRange(1, 4).Draw(m.t, "seconds")) * time.Second)
+	case 11:
+		m.fuse = rapid.IntRange(1, 12).Draw(m.t, "fuse")
+	case 12:
+		s.amnesia()
+	case 13:
+		s.down = !s.down
+	case 14:
+		m.cancel()
+	case 15:
+		m.again()
+	}
+}
+
+func (m *model) tick(d time.Duration) {
+	m.now = m.now.Add(d)
+	for _, s := range m.sims {
+		s.step()
+	}
+}
+
+// submit sends a random workflow.
+func (m *model) submit() {
+	if m.runs++; m.runs > 3 {
+		return
+	}
+	w := &dagbridgev1.Workflow{Run: &dagbridgev1.Run{Orchestrator: "airflow", Workflow: "model", Run: fmt.Sprintf("r%d", m.runs), TryNumber: 1}}
+	n := rapid.IntRange(1, 5).Draw(m.t, "tasks")
+	for i := range n {
+		task := &dagbridgev1.Task{
+			Key: &dagbridgev1.TaskKey{Task: fmt.Sprintf("t%d", i)}, Command: &dagbridgev1.Command{Argv: []string{"true"}},
+			Cluster:     rapid.SampledFrom([]string{"hpc", "hpc", "hpc", "here"}).Draw(m.t, "on"),
+			TriggerRule: rapid.SampledFrom([]string{"", "", "", "all_done", "one_success", "one_failed", "none_failed", "all_failed", "always"}).Draw(m.t, "rule"),
+		}
+		for u := range i {
+			if rapid.IntRange(0, 1).Draw(m.t, "edge") == 0 {
+				task.Upstream = append(task.Upstream, &dagbridgev1.Edge{Task: fmt.Sprintf("t%d", u)})
+			}
+		}
+		if rapid.IntRange(0, 3).Draw(m.t, "retry") == 0 {
+			task.Retry = &dagbridgev1.Retry{MaxRetries: int32(rapid.IntRange(1, 2).Draw(m.t, "retries")), Backoff: durationpb.New(2 * time.Second), MaxBackoff: durationpb.New(4 * time.Second)}
+		}
+		if rapid.IntRange(0, 3).Draw(m.t, "skips") == 0 {
+			task.SkipExitCodes = []int32{99}
+		}
+		if rapid.IntRange(0, 4).Draw(m.t, "array") == 0 {
+			task.Array = &dagbridgev1.Array{MaxParallel: int32(rapid.IntRange(0, 2).Draw(m.t, "parallel"))}
+			for range rapid.IntRange(1, 3).Draw(m.t, "items") {
+				task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
+			}
+		}
+		if rapid.IntRange(0, 9).Draw(m.t, "second run") == 0 {
+			no := false
+			task.AtMostOnce = &no
+		}
+		w.Tasks = append(w.Tasks, task)
+	}
+	m.sent = append(m.sent, w)
+	m.send(w)
+}
+
+// send submits a workflow until it is accepted: a caller whose gateway dies asks again.
+func (m *model) send(w *dagbridgev1.Workflow) {
+	for range 5 {
+		done := false
+		m.guarded(func() {
+			resp, err := m.engine.SubmitWorkflow(context.Background(), "somebody", w)
+			require.NoError(m.t, err)
+			for _, job := range resp.GetJobs() {
+				m.jobs = append(m.jobs, job.GetId())
+			}
+			done = true
+		})
+		if done {
+			return
+		}
+	}
+	m.t.Fatal("a gateway that crashed once did not take a workflow in five tries")
+}
+
+// again sends a workflow a second time, as it was or as a higher try.
+func (m *model) again() {
+	if len(m.sent) == 0 {
+		return
+	}
+	w := rapid.SampledFrom(m.sent).Draw(m.t, "which")
+	if rapid.Bool().Draw(m.t, "higher try") && w.GetRun().GetTryNumber() < 3 {
+		w.Run.TryNumber++
+		w.IfLive = rapid.SampledFrom([]dagbridgev1.IfLive_Value{dagbridgev1.IfLive_ATTACH, dagbridgev1.IfLive_REPLACE}).Draw(m.t, "if live")
+	}
+	m.send(w)
+}
+
+func (m *model) cancel() {
+	if len(m.jobs) == 0 {
+		return
+	}
+	id := rapid.SampledFrom(m.jobs).Draw(m.t, "job")
+	m.guarded(func() {
+		_, err := m.engine.Cancel(context.Background(), []string{id})
+		require.NoError(m.t, err)
+	})
+}
+
+// settle ends the faults and lets everything come to its end.
+func (m *model) settle() {
+	m.calm, m.fuse = true, -1
+	for _, s := range m.sims {
+		s.down = false
+	}
+	ctx := context.Background()
+	for range 150 {
+		for _, s := range m.sims {
+			c := m.engine.byName[s.name]
+			m.engine.pass(ctx, c)
+			m.engine.observe(ctx, c, s.look(m.engine.known(c)))
+			m.engine.pass(ctx, c)
+		}
+		m.tick(5 * time.Second)
+		if m.engine.mem.empty() {
+			break
+		}
+	}
+	m.checkEnd()
+}
+
+func (m *memory) empty() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.nodes) == 0
+}
+
+func (m *model) record(id string) (rec *storev1.JobRecord, task *dagbridgev1.Task) {
+	_ = m.store.View(func(tx *store.Tx) error {
+		rec = tx.Record(id)
+		owner := id
+		if p := rec.GetJob().GetParent(); p != "" {
+			owner = p
+		}
+		task = tx.Task(owner)
+		return nil
+	})
+	return rec, task
+}
+
+// checkStart: what must hold at the moment a program starts.
+func (m *model) checkStart(jobID, tok string) {
+	rec, task := m.record(jobID)
+	job := rec.GetJob()
+	if graph.IsTerminal(job.GetState()) && job.GetState() != dagbridgev1.Job_LOST {
+		m.t.Fatalf("%s (%s) starts although it has ended %s", job.GetKey().GetTask(), tok, job.GetState())
+	}
+	once := task.AtMostOnce == nil || task.GetAtMostOnce()
+	for _, r := range m.world.runs[jobID] {
+		if r.running {
+			m.t.Fatalf("%s starts as %s while it runs as %s", job.GetKey().GetTask(), tok, r.token)
+		}
+		if once && !r.killed && r.code == 0 {
+			m.t.Fatalf("%s starts as %s although it succeeded as %s", job.GetKey().GetTask(), tok, r.token)
+		}
+	}
+	m.checkRule(job, task)
+}
+
+// checkRule: the trigger rule holds over what really became of the upstreams.
+func (m *model) checkRule(job *dagbridgev1.Job, task *dagbridgev1.Task) {
+	if len(task.GetUpstream()) == 0 {
+		return
+	}
+	var counts graph.Counts
+	words := ""
+	_ = m.store.View(func(tx *store.Tx) error {
+		for _, edge := range task.GetUpstream() {
+			key := graph.Upstream(task, edge)
+			// The try that the job was submitted beside, or a later one.
+			for _, id := range instances(tx, tx.Newest(key)) {
+				state := m.truth(tx, id)
+				words += fmt.Sprintf(" %s=%s", key.GetTask(), state)
+				counts.Add(state, false)
+			}
+		}
+		return nil
+	})
+	if graph.Decide(task.GetTriggerRule(), counts) != graph.Run && !m.superseded(job, task) {
+		m.t.Fatalf("%s (%s) starts although its rule does not hold:%s", job.GetKey().GetTask(), task.GetTriggerRule(), words)
+	}
+}
+
+// superseded: an upstream has been submitted again since the job's rule held, which is no fault of the job.
+func (m *model) superseded(job *dagbridgev1.Job, task *dagbridgev1.Task) (is bool) {
+	_ = m.store.View(func(tx *store.Tx) error {
+		for _, edge := range task.GetUpstream() {
+			up := tx.Record(tx.Newest(graph.Upstream(task, edge))).GetJob()
+			is = is || up.GetId() > job.GetId()
+		}
+		return nil
+	})
+	return is
+}
+
+func instances(tx *store.Tx, id string) (ids []string) {
+	tx.Children(id, func(kid string) bool { ids = append(ids, kid); return true })
+	if len(ids) == 0 {
+		ids = []string{id}
+	}
+	return ids
+}
+
+// truth is a job's state: what the gateway has recorded, or what the scheduler knows already and the gateway does not.
+func (m *model) truth(tx *store.Tx, id string) dagbridgev1.Job_State {
+	rec := tx.Record(id)
+	state := rec.GetJob().GetState()
+	if graph.IsTerminal(state) {
+		return state
+	}
+	for _, s := range m.sims {
+		for _, j := range append(s.jobs, pointers(s.acct)...) {
+			if j.jobID == id && j.token == current(rec).GetToken() && j.reason != reasonDuplicate && ended(j.state) {
+				return j.state
+			}
+		}
+	}
+	return state
+}
+
+func pointers(jobs []simJob) (all []*simJob) {
+	for i := range jobs {
+		all = append(all, &jobs[i])
+	}
+	return all
+}
+
+// checkEnd: everything has ended, as it really did.
+func (m *model) checkEnd() {
+	stuck := ""
+	for id, n := range m.engine.mem.nodes {
+		ups := ""
+		for _, u := range n.ups {
+			rec, _ := m.record(u.id)
+			ups += fmt.Sprintf(" %s=%s", rec.GetJob().GetKey().GetTask(), rec.GetJob().GetState())
+		}
+		stuck += fmt.Sprintf("\n%s, upstream%s: maybe=%v inFlight=%v unit=%v %v", id, ups, n.maybe, n.inFlight, n.unit(), n.rec)
+	}
+	if stuck != "" {
+		m.t.Fatalf("never end:%s", stuck)
+	}
+	jobs, _, _, err := m.store.List(&dagbridgev1.JobFilter{}, 1000, "")
+	require.NoError(m.t, err)
+	for _, job := range jobs {
+		m.checkJob(job)
+		_ = m.store.View(func(tx *store.Tx) error {
+			tx.Children(job.GetId(), func(id string) bool { m.checkJob(tx.Record(id).GetJob()); return true })
+			return nil
+		})
+		run, err := m.engine.Run(job.GetRunId())
+		require.NoError(m.t, err)
+		require.NotEqual(m.t, dagbridgev1.Run_RUNNING, run.GetState())
+	}
+}
+
+func (m *model) checkJob(job *dagbridgev1.Job) {
+	if len(job.GetCounts()) > 0 {
+		return
+	}
+	var last *run
+	for _, r := range m.world.runs[job.GetId()] {
+		require.False(m.t, r.running, "%s has ended and still runs", job.GetKey().GetTask())
+		last = r
+	}
+	switch job.GetState() {
+	case dagbridgev1.Job_SUCCEEDED:
+		require.True(m.t, last != nil && !last.killed && last.code == 0, "%s is called successful", job.GetKey().GetTask())
+		require.Equal(m.t, "0.91", job.GetOutputs()["auc"].GetText())
+	case dagbridgev1.Job_UPSTREAM_FAILED:
+		require.Nil(m.t, last, "%s ran and is called %s", job.GetKey().GetTask(), job.GetState())
+	case dagbridgev1.Job_LOST:
+		require.NotNil(m.t, last, "%s is called lost and never started", job.GetKey().GetTask())
+	}
+}
+
+var _ backend.Backend = (*sim)(nil)

@@ -1,0 +1,584 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators"
+)
+
+// crash is what a simulated kill -9 of the gateway panics with.
+type crash struct{}
+
+// world is what outlives a gateway: the clock, and what really ran.
+type world struct {
+	t   *rapid.T
+	now time.Time
+	// calm: no more faults.
+	calm bool
+	// fuse counts the points at which the gateway may be killed; at 0 it is. Negative: never.
+	fuse int
+	// runs of programs, by job id.
+	runs map[string][]*run
+	// onStart checks what must hold when a program starts.
+	onStart func(jobID string, token string)
+}
+
+// run is one execution of a program.
+type run struct {
+	token   string
+	running bool
+	code    int32
+	killed  bool
+}
+
+func (w *world) point() {
+	if w.fuse > 0 {
+		if w.fuse--; w.fuse == 0 {
+			w.fuse = -1
+			panic(crash{})
+		}
+	}
+}
+
+// chance is true once in n, never when all is calm.
+func (w *world) chance(n int, what string) bool {
+	return !w.calm && rapid.IntRange(1, n).Draw(w.t, what) == n
+}
+
+// sim is a scheduler. Like Slurm it has a controller that can be killed and then forgets its last moments, reuses ids,
+// starts and withholds by dependencies, purges ended jobs, and may have no accounting. Each native job runs a wrapper with a
+// start and an exit marker on a disk that forgets nothing.
+type sim struct {
+	w    *world
+	name string
+	// slurmLike: dependencies and arrays.
+	slurmLike  bool
+	accounting bool
+
+	down     bool
+	nextID   int
+	jobs     []*simJob
+	snapshot []simJob
+	snapID   int
+	acct     []simJob
+	late     []lateRequest
+	start    map[string]marker
+	// succeeded: the success markers, by the folder's job id and position.
+	succeeded map[string]bool
+	// cancelled: the marks of cancels.
+	cancelled map[string]bool
+	exit      map[string]int32
+}
+
+type marker struct{ nativeID string }
+
+type lateRequest struct {
+	sub translators.Submission
+	due time.Time
+}
+
+// simJob is one native job, or one instance of an array.
+type simJob struct {
+	id       string // "12"
+	position int    // -1: no array
+	token    string
+	jobID    string // whose program it is
+	state    dagbridgev1.Job_State
+	reason   string
+	code     int32
+	held     bool
+	depends  translators.Dependencies
+	submit   time.Time
+	ended    time.Time
+	startAt  time.Time
+	skip     []int32
+	guard    []translators.InputJob
+	foreign  bool
+	run      *run
+}
+
+func newSim(w *world, name string, slurmLike bool) *sim {
+	return &sim{
+		w: w, name: name, slurmLike: slurmLike, accounting: rapid.Bool().Draw(w.t, name+" accounting"), nextID: 1,
+		start: map[string]marker{}, succeeded: map[string]bool{}, cancelled: map[string]bool{}, exit: map[string]int32{},
+	}
+}
+
+var errDown = errors.New("the controller does not answer")
+
+func (s *sim) Kind() string { return "sim" }
+
+func (s *sim) Capabilities() backend.Capabilities {
+	if s.slurmLike {
+		return backend.Capabilities{Dependencies: true, MaxArraySize: 100}
+	}
+	return backend.Capabilities{}
+}
+
+func (s *sim) Render(translators.Submission) (translators.Rendering, translators.Faults) {
+	return translators.Rendering{Text: "sim"}, nil
+}
+
+func (s *sim) Submit(_ context.Context, subs []translators.Submission) []backend.SubmitResult {
+	results := make([]backend.SubmitResult, len(subs))
+	for i, sub := range subs {
+		s.w.point()
+		results[i] = s.submitOne(sub)
+		s.w.point()
+	}
+	return results
+}
+
+func (s *sim) submitOne(sub translators.Submission) backend.SubmitResult {
+	if s.down {
+		return backend.SubmitResult{Outcome: backend.NotSent, Message: errDown.Error()}
+	}
+	if s.w.chance(8, "submit fault") {
+		switch rapid.IntRange(0, 5).Draw(s.w.t, "kind") {
+		case 0: // taken, and the answer lost
+			s.take(sub)
+			return backend.SubmitResult{Outcome: backend.Unknown, Message: "the answer was cut"}
+		case 1: // lost on the way
+			return backend.SubmitResult{Outcome: backend.Unknown, Message: "the request was cut"}
+		case 2: // still on its way
+			s.late = append(s.late, lateRequest{sub, s.w.now.Add(time.Duration(rapid.IntRange(1, 10).Draw(s.w.t, "late")) * time.Second)})
+			return backend.SubmitResult{Outcome: backend.Unknown, Message: "no answer in time"}
+		case 3:
+			return backend.SubmitResult{Outcome: backend.NotSent, Message: "connection refused"}
+		case 4:
+			return backend.SubmitResult{Outcome: backend.Busy, Message: "queue full"}
+		default:
+			return backend.SubmitResult{Outcome: backend.Refused, Message: "Invalid partition name specified"}
+		}
+	}
+	id := s.take(sub)
+	return backend.SubmitResult{Outcome: backend.Submitted, Ref: backend.NativeRef{ID: id, Token: sub.Token, SubmitTime: s.w.now}}
+}
+
+// take makes the native job.
+func (s *sim) take(sub translators.Submission) string {
+	id := strconv.Itoa(s.nextID)
+	s.nextID++
+	s.logf("takes %s as %s held=%v depends=%v", sub.Token, id, sub.Hold, sub.Depends.Terms)
+	one := simJob{
+		id: id, position: -1, token: sub.Token, jobID: sub.Job.GetId(), state: dagbridgev1.Job_SUBMITTED, held: sub.Hold,
+		depends: sub.Depends, submit: s.w.now, skip: sub.Task.GetSkipExitCodes(), guard: sub.Guard,
+	}
+	if len(sub.Instances) == 0 {
+		s.jobs = append(s.jobs, &one)
+		return id
+	}
+	for _, in := range sub.Instances {
+		j := one
+		j.position, j.jobID = in.Position, in.JobID
+		s.jobs = append(s.jobs, &j)
+	}
+	return id
+}
+
+func (s *sim) Find(_ context.Context, wants []backend.Want) []backend.Finding {
+	s.w.point()
+	out := make([]backend.Finding, len(wants))
+	for i, want := range wants {
+		if s.down || s.w.chance(6, "find fault") {
+			out[i] = backend.Finding{Presence: backend.Uncertain, Proof: errDown.Error()}
+			continue
+		}
+		out[i] = s.findOne(want.Token)
+	}
+	return out
+}
+
+func (s *sim) findOne(token string) backend.Finding {
+	f := backend.Finding{Presence: backend.Absent, Proof: "neither controller nor accounting knows it"}
+	seen := map[string]bool{}
+	add := func(id string, submit time.Time) {
+		if !seen[id] {
+			seen[id] = true
+			f.Presence = backend.Found
+			f.Refs = append(f.Refs, backend.NativeRef{ID: id, Token: token, SubmitTime: submit})
+		}
+	}
+	for _, j := range s.acct {
+		if s.accounting && j.token == token {
+			add(j.id, j.submit)
+		}
+	}
+	for _, j := range s.jobs {
+		if j.token == token {
+			add(j.id, j.submit)
+			if j.held && j.state == dagbridgev1.Job_SUBMITTED {
+				f.Held = append(f.Held, j.id)
+			}
+		}
+	}
+	for key, m := range s.start {
+		if t, _, _ := strings.Cut(key, "/"); t == token {
+			add(m.nativeID, time.Time{})
+		}
+	}
+	slices.SortFunc(f.Refs, func(a, b backend.NativeRef) int { return a.SubmitTime.Compare(b.SubmitTime) })
+	return f
+}
+
+func (s *sim) Observe(context.Context, func() []backend.Known, func(backend.News)) {}
+
+// look is one look at the cluster.
+func (s *sim) look(known []backend.Known) backend.News {
+	s.w.point()
+	news := backend.News{AsOf: s.w.now}
+	if s.down || s.w.chance(10, "look fault") {
+		news.Err = errDown
+		return news
+	}
+	for _, k := range known {
+		positions := k.Positions
+		if len(positions) == 0 {
+			positions = []int{-1}
+		}
+		for _, pos := range positions {
+			news.Observations = append(news.Observations, s.lookOne(k.Ref, pos))
+		}
+	}
+	return news
+}
+
+func (s *sim) lookOne(ref backend.NativeRef, pos int) backend.Observation {
+	obs := backend.Observation{Ref: ref, Position: pos}
+	for _, j := range s.jobs {
+		if j.id == ref.ID && j.token == ref.Token && j.position == pos {
+			return s.tell(obs, *j)
+		}
+	}
+	for _, j := range s.acct {
+		if s.accounting && j.id == ref.ID && j.token == ref.Token && j.position == pos {
+			return s.tell(obs, j)
+		}
+	}
+	obs.Gone = true
+	key := markerKey(ref.Token, pos)
+	m, started := s.start[key]
+	obs.Started = started && m.nativeID == ref.ID
+	if code, ok := s.exit[key]; ok && obs.Started {
+		s.tellEnd(&obs, code)
+	}
+	return obs
+}
+
+func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
+	obs.State, obs.Reason, obs.Held = j.state, j.reason, j.held
+	obs.SubmitTime, obs.StartTime, obs.EndTime = j.submit, j.startAt, j.ended
+	if j.state == dagbridgev1.Job_SUBMITTED {
+		obs.DependenciesKnown = true
+		for _, d := range j.depends.Terms {
+			if met, never := s.met(d, j.position); !met {
+				obs.Dependencies = append(obs.Dependencies, d.NativeID)
+				obs.NeverSatisfied = obs.NeverSatisfied || never
+			}
+		}
+	}
+	if j.state == dagbridgev1.Job_FAILED || j.state == dagbridgev1.Job_SUCCEEDED {
+		obs.ExitCode = &j.code
+	}
+	return obs
+}
+
+func (s *sim) tellEnd(obs *backend.Observation, code int32) {
+	obs.State, obs.ExitCode = dagbridgev1.Job_SUCCEEDED, &code
+	if code != 0 {
+		obs.State = dagbridgev1.Job_FAILED
+	}
+}
+
+func (s *sim) Alter(_ context.Context, changes []backend.Change) []error {
+	for _, c := range changes {
+		s.w.point()
+		if s.down || s.w.chance(8, "alter fault") {
+			continue
+		}
+		for _, j := range s.jobs {
+			if j.id == c.Ref.ID && j.token == c.Ref.Token && j.state == dagbridgev1.Job_SUBMITTED {
+				s.logf("alters %s %s release=%v depends=%v", j.id, j.token, c.Release, c.Depends)
+				j.held = j.held && !c.Release
+				if c.Depends != nil {
+					j.depends = *c.Depends
+				}
+			}
+		}
+	}
+	return make([]error, len(changes))
+}
+
+func (s *sim) Cancel(_ context.Context, known []backend.Known) []error {
+	for _, k := range known {
+		s.w.point()
+		if s.down || s.w.chance(8, "cancel fault") {
+			continue
+		}
+		for _, j := range s.jobs {
+			if j.id == k.Ref.ID && j.token == k.Ref.Token && (len(k.Positions) == 0 || slices.Contains(k.Positions, j.position)) {
+				s.kill(j, dagbridgev1.Job_CANCELLED, "CANCELLED")
+			}
+		}
+		positions := k.Positions
+		if len(positions) == 0 {
+			positions = []int{-1}
+		}
+		for _, pos := range positions {
+			if !k.Double {
+				s.cancelled[markerKey(k.Ref.Token, pos)] = true
+			}
+		}
+	}
+	return make([]error, len(known))
+}
+
+func (s *sim) Log(context.Context, backend.NativeRef, *dagbridgev1.Job, int, string, int64) (io.ReadCloser, int64, error) {
+	return nil, 0, backend.ErrNoFile
+}
+
+func (s *sim) Outputs(context.Context, backend.NativeRef, *dagbridgev1.Job, int) ([]byte, error) {
+	if s.w.chance(20, "outputs fault") {
+		return nil, errors.New("stale file handle")
+	}
+	return []byte(`{"auc": 0.91}`), nil
+}
+
+func (s *sim) Logs(*dagbridgev1.Job, string, int) *dagbridgev1.Logs { return nil }
+
+func (s *sim) Close() error { return nil }
+
+func markerKey(token string, pos int) string { return token + "/" + strconv.Itoa(pos) }
+
+func ended(state dagbridgev1.Job_State) bool {
+	return state != dagbridgev1.Job_SUBMITTED && state != dagbridgev1.Job_RUNNING
+}
+
+func (s *sim) kill(j *simJob, state dagbridgev1.Job_State, reason string) {
+	if ended(j.state) {
+		return
+	}
+	s.logf("kills %s %s: %s", j.id, j.token, reason)
+	if j.run != nil && j.run.running {
+		j.run.running, j.run.killed = false, true
+	}
+	j.state, j.reason, j.ended = state, reason, s.w.now
+}
+
+// met says whether a dependency holds, or never can. Like 22.05, an id that nobody knows counts as satisfied.
+func (s *sim) met(d translators.Dependency, position int) (met, never bool) {
+	base, index, single := strings.Cut(d.NativeID, "_")
+	all, ok, known := true, true, false
+	started := true
+	for _, j := range s.jobs {
+		if j.id != base || single && strconv.Itoa(j.position) != index || d.Type == translators.AfterCorr && j.position != position {
+			continue
+		}
+		known = true
+		all = all && ended(j.state)
+		ok = ok && (!ended(j.state) || j.state == dagbridgev1.Job_SUCCEEDED)
+		started = started && j.state != dagbridgev1.Job_SUBMITTED
+	}
+	if !known {
+		return true, false
+	}
+	switch d.Type {
+	case translators.After:
+		return started, false
+	case translators.AfterAny:
+		return all, false
+	case translators.AfterNotOK:
+		return all && !ok, all && ok
+	default:
+		return all && ok, !ok
+	}
+}
+
+func (s *sim) startable(j *simJob) bool {
+	if j.state != dagbridgev1.Job_SUBMITTED || j.held || j.foreign {
+		return false
+	}
+	some := len(j.depends.Terms) == 0
+	for _, d := range j.depends.Terms {
+		met, _ := s.met(d, j.position)
+		if !met && !j.depends.Any {
+			return false
+		}
+		some = some || met
+	}
+	return some
+}
+
+// step lets some time pass in the cluster.
+func (s *sim) step() {
+	s.late = slices.DeleteFunc(s.late, func(l lateRequest) bool {
+		if due := !s.w.now.Before(l.due); due && !s.down {
+			s.take(l.sub)
+			return true
+		}
+		return false
+	})
+	if s.down {
+		s.runOn()
+		return
+	}
+	for _, j := range s.jobs {
+		switch {
+		case s.startable(j) && (s.w.calm || s.w.chance(2, "start")):
+			s.begin(j)
+		case j.state == dagbridgev1.Job_RUNNING:
+			s.go1(j)
+		}
+	}
+	// Ended jobs are purged after a while; accounting, where there is some, keeps them.
+	s.jobs = slices.DeleteFunc(s.jobs, func(j *simJob) bool {
+		if ended(j.state) && s.w.now.Sub(j.ended) > 15*time.Second && !s.waitedFor(j) {
+			s.acct = append(s.acct, *j)
+			return true
+		}
+		return false
+	})
+	if s.w.calm || rapid.IntRange(0, 2).Draw(s.w.t, "save") == 0 {
+		s.save()
+	}
+}
+
+// waitedFor: MinJobAge is far longer than the gateway takes to notice an end.
+func (s *sim) waitedFor(j *simJob) bool {
+	return slices.ContainsFunc(s.jobs, func(o *simJob) bool {
+		return o.state == dagbridgev1.Job_SUBMITTED && slices.ContainsFunc(o.depends.Terms, func(d translators.Dependency) bool {
+			base, _, _ := strings.Cut(d.NativeID, "_")
+			return base == j.id
+		})
+	})
+}
+
+func (s *sim) logf(format string, args ...any) {
+	s.w.t.Logf("%s %s "+format, append([]any{s.w.now.Format("04:05"), s.name}, args...)...)
+}
+
+func (s *sim) save() {
+	s.logf("saves, next id %d", s.nextID)
+	s.snapshot, s.snapID = s.snapshot[:0], s.nextID
+	for _, j := range s.jobs {
+		s.snapshot = append(s.snapshot, *j)
+	}
+}
+
+// begin starts a native job: the wrapper's first act is the start marker.
+func (s *sim) begin(j *simJob) {
+	key := markerKey(j.token, j.position)
+	if m, there := s.start[key]; there && m.nativeID != j.id {
+		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_FAILED, reasonDuplicate, 120, s.w.now
+		return
+	}
+	if s.cancelled[key] {
+		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_CANCELLED, "CANCELLED", 123, s.w.now
+		return
+	}
+	for _, g := range j.guard {
+		if !s.succeeded[markerKey(g.JobID, g.Position)] {
+			s.logf("starts %s %s too early", j.id, key)
+			j.state, j.reason, j.code, j.ended = dagbridgev1.Job_FAILED, reasonPremature, 122, s.w.now
+			return
+		}
+	}
+	s.logf("starts %s %s", j.id, key)
+	s.start[key] = marker{j.id}
+	j.state, j.startAt, j.reason = dagbridgev1.Job_RUNNING, s.w.now, ""
+	s.w.onStart(j.jobID, j.token)
+	j.run = &run{token: j.token, running: true}
+	s.w.runs[j.jobID] = append(s.w.runs[j.jobID], j.run)
+}
+
+// go1 lets a running job go on: it may end, be requeued, or lose its node.
+func (s *sim) go1(j *simJob) {
+	if !s.w.calm && rapid.IntRange(0, 2).Draw(s.w.t, "end") != 0 {
+		if s.w.chance(15, "requeue") {
+			j.run.running, j.run.killed = false, true
+			j.state, j.reason, j.startAt = dagbridgev1.Job_SUBMITTED, "BeginTime", time.Time{}
+		}
+		return
+	}
+	if s.w.chance(12, "node failure") {
+		s.kill(j, dagbridgev1.Job_FAILED, "NODE_FAIL")
+		return
+	}
+	s.finish(j)
+}
+
+func (s *sim) finish(j *simJob) {
+	codes := []int32{0, 0, 0, 3}
+	if len(j.skip) > 0 {
+		codes = append(codes, j.skip...)
+	}
+	j.code = rapid.SampledFrom(codes).Draw(s.w.t, "exit code")
+	j.run.running, j.run.code = false, j.code
+	s.exit[markerKey(j.token, j.position)] = j.code
+	s.logf("ends %s %s with %d", j.id, j.token, j.code)
+	j.ended = s.w.now
+	if j.state = dagbridgev1.Job_SUCCEEDED; j.code != 0 {
+		j.state = dagbridgev1.Job_FAILED
+	} else {
+		s.succeeded[markerKey(jobOf(j.token), j.position)] = true
+	}
+}
+
+// runOn: programs go on while the controller is down.
+func (s *sim) runOn() {
+	for _, j := range s.jobs {
+		if j.state == dagbridgev1.Job_RUNNING && s.w.chance(3, "end while down") {
+			s.finish(j)
+		}
+	}
+}
+
+// amnesia is kill -9 of the controller: what happened since its state was last saved is forgotten, and ids are given out
+// again, to somebody else. A job that had started since is unknown to it and killed on its node; one that had ended stays so,
+// since the node tells.
+func (s *sim) amnesia() {
+	s.logf("forgets: next id %d -> %d", s.nextID, s.snapID)
+	before := map[string]*simJob{}
+	for _, j := range s.jobs {
+		before[j.id+"/"+markerKey(j.token, j.position)] = j
+	}
+	s.jobs = nil
+	for _, old := range s.snapshot {
+		key := old.id + "/" + markerKey(old.token, old.position)
+		now := before[key]
+		delete(before, key)
+		j := old
+		if now != nil && now.state != old.state && now.startAt.After(old.startAt) {
+			if now.run != nil && now.run.running {
+				now.run.running, now.run.killed = false, true
+				j.state, j.startAt = dagbridgev1.Job_SUBMITTED, time.Time{} // it is requeued
+			} else if now.run != nil {
+				j = *now
+			}
+		} else if now != nil && old.state == dagbridgev1.Job_RUNNING {
+			j = *now
+		}
+		s.jobs = append(s.jobs, &j)
+	}
+	for _, lost := range before {
+		if lost.run != nil && lost.run.running {
+			lost.run.running, lost.run.killed = false, true
+		}
+	}
+	s.nextID = s.snapID
+	for range rapid.IntRange(0, 2).Draw(s.w.t, "foreign") {
+		s.jobs = append(s.jobs, &simJob{id: strconv.Itoa(s.nextID), position: -1, token: fmt.Sprintf("somebody.%d", s.nextID), foreign: true, state: dagbridgev1.Job_SUBMITTED, submit: s.w.now})
+		s.nextID++
+	}
+}
