@@ -14,6 +14,9 @@ import (
 // maxOutputName is how long the name of an output may be, in bytes.
 const maxOutputName = 1024
 
+// blank is what a line may have and be empty all the same.
+const blank = " \t\n\v\f\r"
+
 // Outputs reads what a program wrote as its outputs: a JSON object, or lines "name=value" whose values are taken as
 // strings. It returns the object's JSON text, each value as it was written; nil when there is nothing. What is more than
 // limit bytes, as written or as JSON, or is anything else, is refused, not cut and not repaired. Its errors are sentences.
@@ -24,17 +27,18 @@ func Outputs(raw []byte, limit int) ([]byte, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("the outputs are not UTF-8 text: write a JSON object, or lines name=value")
 	}
-	text := bytes.Trim(raw, " \t\r\n")
+	text := bytes.Trim(raw, " \t\n\r") // what JSON allows around a value
 	switch {
-	case len(text) == 0:
+	case len(bytes.Trim(raw, blank)) == 0:
 		return nil, nil
 	case text[0] == '{':
 		if err := checkObject(text); err != nil {
 			return nil, err
 		}
 		return text, nil
-	case json.Valid(text):
-		return nil, errors.New("the outputs are JSON but no object: write {\"name\": value}, or lines name=value")
+	case text[0] == '[' || text[0] == '"':
+		// JSON by its look; that some of it would pass as lines is an accident.
+		return nil, errors.New("the outputs are neither a JSON object nor lines name=value")
 	}
 	object, err := linesObject(string(raw))
 	if err == nil && len(object) > limit {
@@ -99,7 +103,7 @@ func linesObject(text string) ([]byte, error) {
 	number := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		number++
-		if strings.TrimSpace(line) == "" {
+		if strings.Trim(line, blank) == "" {
 			continue
 		}
 		name, value, ok := strings.Cut(line, "=")
