@@ -124,7 +124,10 @@ func (m *model) admit(t *rapid.T) {
 		}
 	}
 	tasks := map[string]*dagbridgev1.Task{}
-	for _, rec := range recs {
+	for i, rec := range recs {
+		for m.taken(rec, recs[:i]) {
+			rec.Job.Uid += "'"
+		}
 		if rec.GetJob().GetParent() == "" {
 			text := strings.Repeat(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "script"), rapid.SampledFrom([]int{1, 1024, 1025, 5000}).Draw(t, "length"))
 			tasks[rec.GetJob().GetId()] = &dagbridgev1.Task{Key: rec.GetJob().GetKey(), Script: &dagbridgev1.Script{Text: text}, AtMostOnce: new(true)}
@@ -145,6 +148,14 @@ func (m *model) admit(t *rapid.T) {
 	m.runs[run.GetId()] = run
 	maps.Copy(m.tasks, tasks)
 	m.remember(recs)
+}
+
+// taken: another job has the record's name. The engine looks before it puts: a name is one job's.
+func (m *model) taken(rec *storev1.JobRecord, others []*storev1.JobRecord) bool {
+	return slices.ContainsFunc(slices.AppendSeq(slices.Clone(others), maps.Values(m.records)), func(o *storev1.JobRecord) bool {
+		return proto.Equal(o.GetJob().GetKey(), rec.GetJob().GetKey()) && o.GetJob().GetTryNumber() == rec.GetJob().GetTryNumber() &&
+			o.GetJob().GetUid() == rec.GetJob().GetUid()
+	})
 }
 
 // run is a run that is there, or a new one.
@@ -335,9 +346,7 @@ func (m *model) check(t *rapid.T) {
 			require.Equal(t, newest, tx.Newest(job.GetKey()))
 			require.Equal(t, newestTry, tx.NewestTry(job.GetKey(), job.GetTryNumber()))
 			for _, n := range namesOf(rec) {
-				named := m.records[tx.Named(job.GetKey(), n.GetTryNumber(), n.GetUid())]
-				require.True(t, slices.ContainsFunc(namesOf(named), func(o *storev1.Name) bool { return proto.Equal(n, o) }))
-				require.True(t, proto.Equal(job.GetKey(), named.GetJob().GetKey()))
+				require.Equal(t, id, tx.Named(job.GetKey(), n.GetTryNumber(), n.GetUid()))
 			}
 			var children []string
 			tx.Children(id, func(id string) bool { children = append(children, id); return true })

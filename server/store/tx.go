@@ -149,7 +149,8 @@ func (tx *Tx) Record(id string) *storev1.JobRecord {
 // Dirty is the record of a job that this transaction has put, by this function or another of its batch; else nil.
 func (tx *Tx) Dirty(id string) *storev1.JobRecord { return tx.dirty[id] }
 
-// Put inserts or replaces a job's record and its index entries. From here on the record is immutable.
+// Put inserts or replaces a job's record and its index entries. From here on the record is immutable. A name (key, try, uid) is
+// one job's: see Named first.
 func (tx *Tx) Put(rec *storev1.JobRecord) {
 	id := rec.GetJob().GetId()
 	key, ok := parseID(id)

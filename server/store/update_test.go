@@ -268,6 +268,35 @@ func TestContextEndsTheWaitOnly(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A caller whose context ends as it is told to lead does lead, or the others would wait for ever.
+func TestContextEndsWithTheTurn(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{NoSync: true})
+	for range 300 {
+		ctx, cancel := context.WithCancel(context.Background())
+		begun, release := make(chan struct{}), make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = s.Update(context.Background(), func(*store.Tx) error { close(begun); <-release; cancel(); return nil })
+		})
+		<-begun
+		rec := newRecord("a", 1, newID())
+		var runs atomic.Int32
+		var err error
+		wg.Go(func() { err = s.Update(ctx, putting(rec, &runs)) })
+		require.Eventually(t, func() bool { return s.Waiting() == 1 }, 10*time.Second, 10*time.Microsecond)
+		close(release)
+		wg.Wait()
+		if _, missing := s.Job(rec.GetJob().GetId()); err == nil {
+			require.NoError(t, missing)
+		} else {
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, missing, store.ErrNotFound)
+		}
+		put(t, s, newRecord("b", 1, newID()))
+	}
+}
+
 // Many callers whose contexts end at any moment: each is told the truth.
 func TestContextsThatEndAtAnyMoment(t *testing.T) {
 	t.Parallel()
