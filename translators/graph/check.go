@@ -111,14 +111,16 @@ func (c *checker) checkKey(i int, at string, t *dagbridgev1.Task) {
 				quote(got), quote(want))
 		}
 	}
-	if first := c.position[KeyString(key)]; first != i {
+	if first := c.find(key); first != i {
 		c.add(at+".key.task", "task %s is there already, as tasks[%d]: every task of a run has its own name", quote(label(key)), first)
-	} else if array := c.arrayOf(key); array >= 0 {
+	} else if array := c.arrayOf(runOf(key), key.GetTask(), key.GetMapIndex()); array >= 0 {
 		c.add(at+".key.mapIndex", "task %s is there already, as an instance of the array tasks[%d]", quote(label(key)), array)
 	}
 }
 
-func (c *checker) checkKeyParts(at string, key *dagbridgev1.TaskKey) {
+// checkKeyParts says whether a key has all its parts.
+func (c *checker) checkKeyParts(at string, key *dagbridgev1.TaskKey) bool {
+	before := len(c.faults)
 	for _, part := range keyParts {
 		switch value := part.get(key); {
 		case value == "" && !c.missing[part.name]:
@@ -127,4 +129,5 @@ func (c *checker) checkKeyParts(at string, key *dagbridgev1.TaskKey) {
 			c.add(at+"."+part.name, "is not UTF-8: %s", quote(value))
 		}
 	}
+	return len(c.faults) == before
 }

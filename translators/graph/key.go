@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
-	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -30,11 +29,7 @@ func KeyString(k *dagbridgev1.TaskKey) string {
 		b = append(b, ':')
 		b = append(b, part...)
 	}
-	for _, index := range k.GetMapIndex() {
-		b = append(b, '[')
-		b = strconv.AppendInt(b, int64(index), 10)
-	}
-	return string(b)
+	return string(b) + indexText(k.GetMapIndex())
 }
 
 // FormatKey writes a key the way people type it: orchestrator/workflow/run/task, and a further part for each map index, all
@@ -103,10 +98,18 @@ func Upstream(t *dagbridgev1.Task, e *dagbridgev1.Edge) *dagbridgev1.TaskKey {
 		return nil
 	}
 	if e.GetInstances() == dagbridgev1.Edge_SAME_INDEX && len(own.GetMapIndex()) > 0 {
-		key = proto.CloneOf(key)
+		key = unmapped(key)
 		key.MapIndex = own.GetMapIndex()
 	}
 	return key
+}
+
+// upstreamIndex is the map index of Upstream's key.
+func upstreamIndex(t *dagbridgev1.Task, e *dagbridgev1.Edge) []int32 {
+	if e.GetInstances() == dagbridgev1.Edge_SAME_INDEX && len(t.GetKey().GetMapIndex()) > 0 {
+		return t.GetKey().GetMapIndex()
+	}
+	return e.GetKey().GetMapIndex()
 }
 
 // unmapped is a key without its map index.
@@ -117,12 +120,18 @@ func unmapped(k *dagbridgev1.TaskKey) *dagbridgev1.TaskKey {
 }
 
 // label is how a sentence names a task: its task id, and its map index if it has one.
-func label(k *dagbridgev1.TaskKey) string {
-	name := k.GetTask()
-	for _, index := range k.GetMapIndex() {
-		name += fmt.Sprintf("[%d]", index)
+func label(k *dagbridgev1.TaskKey) string { return k.GetTask() + indexText(k.GetMapIndex()) }
+
+// indexText is a map index as text: "[3]", "[1][2]", or nothing.
+func indexText(mapIndex []int32) string {
+	if len(mapIndex) == 0 {
+		return ""
 	}
-	return name
+	var b []byte
+	for _, i := range mapIndex {
+		b = append(strconv.AppendInt(append(b, '['), int64(i), 10), ']')
+	}
+	return string(b)
 }
 
 // quote is a string in double quotes, cut where it is longer than a sentence bears.

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -107,14 +108,16 @@ func retries(t *dagbridgev1.Task) bool {
 // grouping is the upstreams of a task by class. Edges with a condition are no part of it: the rule does not count them.
 type grouping struct {
 	list []group
-	// members are the edges of each group.
+	// members are the edges of each group, and of is the group of each edge.
 	members [][]int
+	of      []int
 }
 
 func (n *natives) groups(i int) grouping {
-	var g grouping
+	upstream := n.nodes[i].Task.GetUpstream()
+	g := grouping{of: make([]int, len(upstream))}
 	at := map[class]int{}
-	for j, e := range n.nodes[i].Task.GetUpstream() {
+	for j, e := range upstream {
 		if e.GetCondition() != dagbridgev1.Edge_CONDITION_UNSPECIFIED {
 			continue
 		}
@@ -128,6 +131,7 @@ func (n *natives) groups(i int) grouping {
 		}
 		g.list[k].size = min(g.list[k].size+1, maxGroup)
 		g.members[k] = append(g.members[k], j)
+		g.of[j] = k
 	}
 	return g
 }
@@ -140,7 +144,7 @@ func (n *natives) classOf(i, j int) class {
 		return class{fates: anyEnd, ended: true, absent: e.GetOptional()}
 	}
 	node := n.nodes[u]
-	whole := len(Upstream(t, e).GetMapIndex()) == len(node.Task.GetKey().GetMapIndex())
+	whole := len(upstreamIndex(t, e)) == len(node.Task.GetKey().GetMapIndex())
 	same := e.GetInstances() == dagbridgev1.Edge_SAME_INDEX
 	c := class{
 		fates: n.ends[u],
@@ -233,7 +237,7 @@ func (n *natives) verdict(i int) Verdict {
 
 	v.Any = judged.expression.any && len(counted) > 1
 	for _, j := range counted {
-		c := n.classOf(i, j)
+		c := groups.list[groups.of[j]].class
 		v.Edges[j].keep(judged.expression.of(c.setup), v.Any)
 		if c.corresponding {
 			v.Edges[j].keep(translators.AfterCorr, false)
@@ -250,7 +254,7 @@ func from(t *dagbridgev1.Task, e *dagbridgev1.Edge) string {
 	if e.GetNative() != nil {
 		return e.GetNative().GetCluster() + ":" + e.GetNative().GetId()
 	}
-	return label(Upstream(t, e))
+	return cmp.Or(e.GetTask(), e.GetKey().GetTask()) + indexText(upstreamIndex(t, e))
 }
 
 func (e *EdgeVerdict) keep(t translators.DependencyType, anyOf bool) {

@@ -2,41 +2,55 @@ package graph
 
 import dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 
-// index finds tasks of a list by key.
+// index finds tasks of a list by key: first by run, then by name within it, so that the many edges within a run are cheap.
 type index struct {
 	tasks    []*dagbridgev1.Task
-	position map[string]int
+	position map[run]map[name]int
+}
+
+// run is the part of a key that all tasks of a run have in common, name the rest.
+type (
+	run  struct{ deployment, orchestrator, workflow, run string }
+	name struct{ task, mapIndex string }
+)
+
+func runOf(k *dagbridgev1.TaskKey) run {
+	return run{k.GetDeployment(), k.GetOrchestrator(), k.GetWorkflow(), k.GetRun()}
 }
 
 func newIndex(tasks []*dagbridgev1.Task) index {
-	position := make(map[string]int, len(tasks))
+	x := index{tasks, map[run]map[name]int{}}
 	for i, t := range tasks {
-		key := KeyString(t.GetKey())
-		if _, doubled := position[key]; !doubled {
-			position[key] = i
+		r, n := runOf(t.GetKey()), name{t.GetKey().GetTask(), indexText(t.GetKey().GetMapIndex())}
+		if x.position[r] == nil {
+			x.position[r] = map[name]int{}
+		}
+		if _, doubled := x.position[r][n]; !doubled {
+			x.position[r][n] = i
 		}
 	}
-	return index{tasks, position}
+	return x
 }
 
-// find is the position of the task with a key, or of the array that has it as an instance; -1 without one.
+// find is the position of the task with a key, the first of them, or of the array that has it as an instance; -1 without one.
 func (x index) find(key *dagbridgev1.TaskKey) int {
-	if key == nil {
-		return -1
-	}
-	if i, ok := x.position[KeyString(key)]; ok {
+	return x.lookUp(runOf(key), key.GetTask(), key.GetMapIndex())
+}
+
+func (x index) lookUp(r run, task string, mapIndex []int32) int {
+	if i, ok := x.position[r][name{task, indexText(mapIndex)}]; ok {
 		return i
 	}
-	return x.arrayOf(key)
+	return x.arrayOf(r, task, mapIndex)
 }
 
 // arrayOf is the position of the array that has a key as an instance, -1 without one.
-func (x index) arrayOf(key *dagbridgev1.TaskKey) int {
-	if len(key.GetMapIndex()) != 1 {
+func (x index) arrayOf(r run, task string, mapIndex []int32) int {
+	if len(mapIndex) != 1 {
 		return -1
 	}
-	i, ok := x.position[KeyString(unmapped(key))]
-	if ok && int(key.GetMapIndex()[0]) < len(x.tasks[i].GetArray().GetItems()) {
+	i, ok := x.position[r][name{task: task}]
+	if ok && int(mapIndex[0]) < len(x.tasks[i].GetArray().GetItems()) {
 		return i
 	}
 	return -1
@@ -46,9 +60,17 @@ func (x index) arrayOf(key *dagbridgev1.TaskKey) int {
 func (x index) edges() [][]int {
 	all := make([][]int, len(x.tasks))
 	for i, t := range x.tasks {
+		own := runOf(t.GetKey())
 		all[i] = make([]int, len(t.GetUpstream()))
 		for j, e := range t.GetUpstream() {
-			all[i][j] = x.find(Upstream(t, e))
+			switch {
+			case e.GetKey() != nil:
+				all[i][j] = x.lookUp(runOf(e.GetKey()), e.GetKey().GetTask(), upstreamIndex(t, e))
+			case e.GetTask() != "":
+				all[i][j] = x.lookUp(own, e.GetTask(), upstreamIndex(t, e))
+			default:
+				all[i][j] = -1
+			}
 		}
 	}
 	return all

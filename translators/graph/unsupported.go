@@ -22,7 +22,9 @@ func (c *checker) checkUnsupportedTask(at string, t *dagbridgev1.Task) {
 	c.refuse(at+".slurm.container", t.GetSlurm().GetContainer() != "")
 	c.refuse(at+".kubernetes", proto.Size(t.GetKubernetes()) > 0)
 	for j, e := range t.GetUpstream() {
-		c.refuse(fmt.Sprintf("%s.upstream[%d].native", at, j), e.GetNative() != nil)
+		if e.GetNative() != nil {
+			c.refuse(fmt.Sprintf("%s.upstream[%d].native", at, j), true)
+		}
 		if e.GetCondition() == dagbridgev1.Edge_SINGLETON {
 			c.add(fmt.Sprintf("%s.upstream[%d].condition", at, j), "SINGLETON is not supported yet")
 		}
