@@ -14,15 +14,18 @@ import (
 // their upstreams as before; what a tear-down waits for is written out (see scope). Of a workflow with tasksSelected only
 // those tasks are left, and their edges to the others are optional: an earlier submission is waited for, absence is not.
 //
-// A run that is left out altogether is orchestrator "cli" and the workflow's name; its run id, random, is the caller's
-// business.
+// A run that is left out altogether is orchestrator "cli" and the workflow's name, unless its tasks say whose they are; its
+// run id, random, is the caller's business.
 func Normalize(w *dagbridgev1.Workflow) *dagbridgev1.Workflow {
 	w = proto.CloneOf(w)
 	if w == nil {
 		w = &dagbridgev1.Workflow{}
 	}
 	if w.Run == nil {
-		w.Run = &dagbridgev1.Run{Orchestrator: "cli"}
+		w.Run = &dagbridgev1.Run{}
+		if !slices.ContainsFunc(w.Tasks, func(t *dagbridgev1.Task) bool { return t.GetKey().GetOrchestrator() != "" }) {
+			w.Run.Orchestrator = "cli"
+		}
 	}
 	run := w.Run
 	setDefault(&run.Deployment, "default")
