@@ -139,6 +139,7 @@ type admission struct {
 	*prepared
 	owner    string
 	staged   []string
+	resolve  *resolver
 	runID    string
 	ids      []string
 	warnings []string
@@ -158,7 +159,7 @@ type meeting struct {
 
 // admit checks everything first, then puts.
 func (a *admission) admit(t *txn) error {
-	a.ids, a.warnings = make([]string, len(a.tasks)), nil
+	a.ids, a.warnings, a.resolve = make([]string, len(a.tasks)), nil, newResolver(t.Tx)
 	meetings := make([]meeting, len(a.tasks))
 	kept := make([]bool, len(a.tasks))
 	for _, i := range a.order {
@@ -330,7 +331,7 @@ func (a *admission) make(t *txn, one *planned, batch, predecessor string) string
 
 // put stages a node and puts its record.
 func (a *admission) put(t *txn, n *node) {
-	n.resolve(t.Tx)
+	n.ups = a.resolve.edges(n)
 	a.staged = append(a.staged, n.id())
 	t.e.mem.stage(n)
 	t.admitted = append(t.admitted, n)

@@ -12,10 +12,12 @@ import (
 )
 
 // review looks again at jobs whose upstreams changed outside a transaction that knew them, ends cancelled jobs that no
-// scheduler has, and releases batches that have become complete because a member has ended.
+// scheduler has, and drops clean-ups that have nothing to clean.
 func (e *Engine) review(ctx context.Context, c *cluster) {
 	now := e.now()
-	nodes := e.mem.pick(c.Name, func(n *node) bool { return n.review && !now.Before(n.reviewAfter) || n.unit() && n.cancelledUnsent() })
+	nodes := e.mem.pick(c.Name, func(n *node) bool {
+		return n.review && !now.Before(n.reviewAfter) || n.unit() && n.cancelledUnsent() || n.nothingToClean()
+	})
 	if len(nodes) == 0 {
 		return
 	}
@@ -25,8 +27,10 @@ func (e *Engine) review(ctx context.Context, c *cluster) {
 			if e.mem.holds(n, (*node).cancelledUnsent) && n.unit() {
 				t.endByRule(n, dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before it was submitted")
 			}
+			if e.mem.holds(n, (*node).nothingToClean) {
+				t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = false })
+			}
 			t.evaluate(n)
-			t.batches[t.rec(n.id()).GetBatch()] = true
 		}
 		return nil
 	})
@@ -160,25 +164,19 @@ func (m *memory) toChange(n *node, fresh bool) (backend.Change, bool) {
 	return change, change.Release || change.Depends != nil
 }
 
-// stale: the scheduler waits for an attempt of an upstream that has been followed by another. mu is held.
+// stale: the scheduler waits for a native job that does not count any more, an earlier attempt or a double of an upstream; or
+// it does not wait, as it has shown of a job that is still held, for one that the same look has shown to live. mu is held.
 func (m *memory) stale(n *node, now translators.Dependencies) bool {
-	for _, id := range n.seen.Dependencies {
-		for _, u := range n.ups {
-			up := m.nodes[u.id]
-			if up == nil {
-				continue
-			}
-			attempts := up.rec.GetJob().GetAttempts()
-			for _, earlier := range attempts[:max(len(attempts)-1, 0)] {
-				if earlier.GetNativeId() == id && id != current(up.rec).GetNativeId() {
-					return true
-				}
-			}
-		}
+	if !n.seen.DependenciesKnown {
+		return false
 	}
-	return n.seen.NeverSatisfied && len(now.Terms) > 0 && n.seen.DependenciesKnown && !slices.ContainsFunc(now.Terms, func(d translators.Dependency) bool {
-		return slices.Contains(n.seen.Dependencies, d.NativeID)
-	})
+	counts := func(id string) bool {
+		return slices.ContainsFunc(now.Terms, func(d translators.Dependency) bool { return d.NativeID == id })
+	}
+	if slices.ContainsFunc(n.seen.Dependencies, func(id string) bool { return !counts(id) }) {
+		return true
+	}
+	return n.rec.GetHold() && len(n.seen.Dependencies) < len(now.Terms) && m.upstreamsShown(n)
 }
 
 // dependenciesShown: a job that is held only until the scheduler has shown its dependencies may be released. mu is held.
@@ -195,8 +193,13 @@ func (m *memory) dependenciesShown(n *node) bool {
 			return false // it may have ended this very moment: its own news tells
 		}
 	}
+	return m.upstreamsShown(n)
+}
+
+// upstreamsShown: the look that showed the job showed its upstreams too, each under its own token; their ids are not
+// somebody else's by now. mu is held.
+func (m *memory) upstreamsShown(n *node) bool {
 	for _, u := range n.ups {
-		// The id may be somebody else's by now: the same look must have shown the upstream itself.
 		if up := m.nodes[u.id]; up != nil && !graph.IsTerminal(up.rec.GetJob().GetState()) && !up.shownWith(m, n) {
 			return false
 		}

@@ -141,6 +141,9 @@ func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 	d := translators.Dependencies{Any: n.rec.GetAnyDependency()}
 	for i, u := range n.ups {
 		up, kind := m.nodes[u.id], translators.DependencyType(n.rec.GetDependencyTypes()[i])
+		if ended := m.state(u.id); d.Any && graph.IsTerminal(ended) && (kind == translators.AfterAny || (kind == translators.AfterOK) == (ended == dagbridgev1.Job_SUCCEEDED)) {
+			return translators.Dependencies{}, true // one is enough, and this is it
+		}
 		if up == nil || graph.IsTerminal(up.rec.GetJob().GetState()) || kind == "" {
 			continue // it has ended, which is resolved here, or the rule does not wait for it
 		}
@@ -153,6 +156,14 @@ func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 		})
 	}
 	return d, true
+}
+
+// state of a job that lives or whose run does. mu is held.
+func (m *memory) state(id string) dagbridgev1.Job_State {
+	if n := m.nodes[id]; n != nil {
+		return n.rec.GetJob().GetState()
+	}
+	return m.ended[id].GetJob().GetState()
 }
 
 // guard are the jobs whose success a native job waits for, as their success markers are found. mu is held.
@@ -210,7 +221,22 @@ func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []t
 		e.log.Error("recording submissions", "cluster", c.Name, "error", err)
 		busy = true
 	}
+	c.answered(results)
 	c.backOff(e.now(), busy)
+}
+
+// answered keeps what people are told of the cluster.
+func (c *cluster) answered(results []backend.SubmitResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range results {
+		switch r.Outcome {
+		case backend.NotSent:
+			c.reachable, c.message = false, r.Message
+		case backend.Submitted, backend.Refused, backend.Busy:
+			c.reachable, c.message = true, ""
+		}
+	}
 }
 
 func (e *Engine) fly(nodes []*node, inFlight bool) {
@@ -266,11 +292,6 @@ func (t *txn) submitted(c *cluster, n *node, sub translators.Submission, r backe
 		t.waits(n, "CLUSTER_UNREACHABLE", r.Message)
 	case backend.Unknown:
 		t.waits(n, "CLUSTER_UNREACHABLE", "whether the scheduler took it is being found out: "+r.Message)
-		return
-	}
-	// Ended here while the call was under way, and the call has made nothing: there is nothing to clean up.
-	if rec := t.rec(n.id()); rec.GetCleanup() && current(rec).GetNativeId() == "" {
-		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = false })
 	}
 }
 
@@ -352,11 +373,13 @@ func (t *txn) refused(n *node, sentence string) {
 	if all := t.members(batch); t.held(all) {
 		members = all
 	}
-	t.endByRule(n, dagbridgev1.Job_FAILED, "SUBMISSION_REFUSED", sentence)
 	for _, m := range members {
-		switch said := "rolled back, since " + n.task.GetKey().GetTask() + " was refused: " + sentence; {
-		case m == n:
-		case t.e.mem.mayBeThere(m.id()):
+		said, mayBeThere := "rolled back, since "+n.task.GetKey().GetTask()+" was refused: "+sentence, t.e.mem.mayBeThere(m.id())
+		if m == n {
+			said, mayBeThere = sentence, t.rec(n.id()).GetSuspect() // an earlier request may still arrive
+		}
+		switch {
+		case mayBeThere:
 			t.change(m.id(), func(rec *storev1.JobRecord) { rec.Refused = said })
 			t.requestCancel(m.id())
 		default:

@@ -125,6 +125,11 @@ func (n *node) cancelledUnsent() bool {
 	return job.GetCancelRequestTime() != nil && !graph.IsTerminal(job.GetState()) && !n.uncertain() && current(n.rec).GetNativeId() == ""
 }
 
+// nothingToClean: it ended here while a call was under way that has made nothing.
+func (n *node) nothingToClean() bool {
+	return n.unit() && n.rec.GetCleanup() && current(n.rec).GetNativeId() == "" && !n.uncertain()
+}
+
 // toFind: a look for its token is due.
 func (n *node) toFind() bool {
 	return n.maybe || n.rec.GetSuspect() && (current(n.rec).GetNativeId() != "" || n.unwanted())
@@ -175,7 +180,7 @@ func (e *Engine) load(tx *store.Tx) error {
 		nodes = append(nodes, &node{rec: rec})
 		return true
 	})
-	tasks := map[string]*dagbridgev1.Task{}
+	resolve, tasks := newResolver(tx), map[string]*dagbridgev1.Task{}
 	taskOf := func(id string) *dagbridgev1.Task {
 		if tasks[id] == nil {
 			tasks[id] = tx.Task(id)
@@ -203,7 +208,7 @@ func (e *Engine) load(tx *store.Tx) error {
 		} else if tx.Record(job.GetParent()).GetUnrolled() {
 			n.task = graph.InstanceTask(taskOf(job.GetParent()), int(n.rec.GetPosition()))
 		}
-		n.resolve(tx)
+		n.ups = resolve.edges(n)
 		n.maybe = n.unit() && n.rec.GetReady() && current(n.rec).GetNativeId() == ""
 		n.review = true
 	}
@@ -215,23 +220,38 @@ func (e *Engine) load(tx *store.Tx) error {
 	return nil
 }
 
-// resolve finds the newest job of each edge's key.
-func (n *node) resolve(tx *store.Tx) {
-	if n.task == nil || (n.isArray() && n.rec.GetUnrolled()) {
-		return
+// resolver finds the newest jobs of keys; many edges lead to the same.
+type resolver struct {
+	tx    *store.Tx
+	found map[string]upstream
+}
+
+func newResolver(tx *store.Tx) *resolver { return &resolver{tx: tx, found: map[string]upstream{}} }
+
+// edges of a node, each resolved to the newest job of its key.
+func (r *resolver) edges(n *node) []upstream {
+	if n.task == nil || n.isArray() && n.rec.GetUnrolled() {
+		return nil
 	}
+	ups := make([]upstream, 0, len(n.task.GetUpstream()))
 	for _, edge := range n.task.GetUpstream() {
 		key := graph.Upstream(n.task, edge)
-		up := upstream{edge: edge, key: graph.KeyString(key), task: key.GetTask(), id: tx.Newest(key)}
-		if up.id != "" {
-			owner := up.id
-			if parent := tx.Record(up.id).GetJob().GetParent(); parent != "" {
-				owner = parent
+		text := graph.KeyString(key)
+		up, ok := r.found[text]
+		if !ok {
+			up = upstream{key: text, task: key.GetTask(), id: r.tx.Newest(key)}
+			if owner := up.id; owner != "" {
+				if parent := r.tx.Record(up.id).GetJob().GetParent(); parent != "" {
+					owner = parent
+				}
+				up.setup = r.tx.Task(owner).GetSetup()
 			}
-			up.setup = tx.Task(owner).GetSetup()
+			r.found[text] = up
 		}
-		n.ups = append(n.ups, up)
+		up.edge = edge
+		ups = append(ups, up)
 	}
+	return ups
 }
 
 // insert adds a live node to every index. mu is held.
@@ -266,7 +286,7 @@ func (m *memory) mark(n *node) {
 	if m.todo[cluster] == nil {
 		m.todo[cluster] = map[string]*node{}
 	}
-	if m.nodes[n.id()] == n && (n.review || n.unit() && (n.toFind() || n.fresh || n.mayBeSubmitted() || n.cancelledUnsent() || n.wantsOrder())) {
+	if m.nodes[n.id()] == n && (n.review || n.unit() && (n.toFind() || n.fresh || n.mayBeSubmitted() || n.cancelledUnsent() || n.nothingToClean() || n.wantsOrder())) {
 		m.todo[cluster][n.id()] = n
 	} else {
 		delete(m.todo[cluster], n.id())
@@ -385,6 +405,9 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 	if before := current(n.rec); before.GetToken() != current(rec).GetToken() {
 		n.maybe, n.seen, n.fresh, n.goneSince, n.duplicates = false, nil, false, nil, nil
 		n.deadSince, n.dead = time.Time{}, nil
+	}
+	if from, to := n.rec.GetJob().GetState(), rec.GetJob().GetState(); graph.IsTerminal(to) && !graph.IsTerminal(from) {
+		e.metrics.Ended(rec.GetJob().GetCluster(), to.String())
 	}
 	if wanted(n.rec) != wanted(rec) {
 		n.ordered = false

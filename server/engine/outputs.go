@@ -92,7 +92,7 @@ func (e *Engine) inputs(ups []upstream) ([]translators.Input, error) {
 
 func (e *Engine) input(u upstream) (translators.Input, error) {
 	in := translators.Input{Task: u.task}
-	job, err := e.store.Job(u.id)
+	job, err := e.job(u.id)
 	if err != nil {
 		return in, err
 	}
@@ -127,6 +127,20 @@ func (e *Engine) input(u upstream) (translators.Input, error) {
 	}
 	in.Jobs = []translators.InputJob{one}
 	return in, nil
+}
+
+// job is a job as it is, from memory where it is kept.
+func (e *Engine) job(id string) (*dagbridgev1.Job, error) {
+	m := e.mem
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if n := m.nodes[id]; n != nil {
+		return n.rec.GetJob(), nil
+	}
+	if rec := m.ended[id]; rec != nil {
+		return rec.GetJob(), nil
+	}
+	return e.store.Job(id)
 }
 
 // kids are an array's instances in order; nil of any other job.

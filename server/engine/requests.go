@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -113,7 +114,7 @@ func (e *Engine) Retry(ctx context.Context, id string) (*dagbridgev1.Job, error)
 			return errorf(FailedPrecondition, "job %s has been followed by another try of its task, job %s.", id, t.Newest(job.GetKey()))
 		}
 		n := &node{rec: rec, task: t.Task(id)}
-		n.resolve(t.Tx)
+		n.ups = newResolver(t.Tx).edges(n)
 		t.e.mem.stage(n)
 		t.again(n, id, "RETRY", "a user asked for another attempt", 0)
 		t.change(id, func(rec *storev1.JobRecord) {
@@ -129,15 +130,10 @@ func (e *Engine) Retry(ctx context.Context, id string) (*dagbridgev1.Job, error)
 
 // PutOutputs stages outputs of a job that has not ended; they are visible once it has.
 func (e *Engine) PutOutputs(ctx context.Context, id string, outputs map[string]*dagbridgev1.Json) (*dagbridgev1.Job, error) {
-	size := 0
 	for name, value := range outputs {
 		if !json.Valid([]byte(value.GetText())) {
 			return nil, errorf(FailedPrecondition, "output %q is not JSON: send one JSON value", name)
 		}
-		size += len(name) + len(value.GetText())
-	}
-	if size > e.outputLimit {
-		return nil, errorf(ResourceExhausted, "the outputs are %d bytes, and a job may leave %d; put large results in a file and its path in the outputs", size, e.outputLimit)
 	}
 	err := e.update(ctx, func(t *txn) error {
 		rec := t.rec(id)
@@ -147,14 +143,15 @@ func (e *Engine) PutOutputs(ctx context.Context, id string, outputs map[string]*
 		if graph.IsTerminal(rec.GetJob().GetState()) {
 			return errorf(FailedPrecondition, "job %s has ended; outputs are put while it runs", id)
 		}
-		t.change(id, func(rec *storev1.JobRecord) {
-			if rec.Staged == nil {
-				rec.Staged = map[string]*dagbridgev1.Json{}
-			}
-			for name, value := range outputs {
-				rec.Staged[name] = value
-			}
-		})
+		staged := maps.Clone(rec.GetStaged())
+		if staged == nil {
+			staged = map[string]*dagbridgev1.Json{}
+		}
+		maps.Copy(staged, outputs)
+		if size := len(outputsText(staged)); size > e.outputLimit {
+			return errorf(ResourceExhausted, "the outputs would be %d bytes, and a job may leave %d; put large results in a file and its path in the outputs", size, e.outputLimit)
+		}
+		t.change(id, func(rec *storev1.JobRecord) { rec.Staged = staged })
 		return nil
 	})
 	if err != nil {

@@ -282,7 +282,12 @@ func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 	if j.state == dagbridgev1.Job_SUBMITTED {
 		obs.DependenciesKnown = true
 		for _, d := range j.depends.Terms {
-			if met, never := s.met(d, j.position); !met {
+			met, never := s.met(d, j.position)
+			if met && j.depends.Any {
+				obs.Dependencies, obs.NeverSatisfied = nil, false // one is enough
+				break
+			}
+			if !met {
 				obs.Dependencies = append(obs.Dependencies, d.NativeID)
 				obs.NeverSatisfied = obs.NeverSatisfied || never
 			}

@@ -89,11 +89,8 @@ func (t *txn) moved(rec *storev1.JobRecord, from, to dagbridgev1.Job_State) {
 		t.e.log.Error("a move that the state table does not know", "job", job.GetId(), "from", from, "to", to)
 	}
 	t.touched[graph.KeyString(job.GetKey())] = true
-	if graph.IsTerminal(to) {
-		if job.EndTime == nil {
-			job.EndTime = stamp(t.now)
-		}
-		t.e.metrics.Ended(job.GetCluster(), to.String())
+	if graph.IsTerminal(to) && job.EndTime == nil {
+		job.EndTime = stamp(t.now)
 	}
 	if job.GetParent() == "" {
 		return
