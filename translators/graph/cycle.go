@@ -9,7 +9,7 @@ import (
 const (
 	// Finding the shortest cycle of a component takes a search from each of its tasks. When that many edges have been
 	// followed, the shortest so far has to do.
-	maxCycleSteps = 5_000_000
+	maxCycleSteps = 1_000_000
 	// A longer cycle is written with its middle left out.
 	maxCycleNames = 100
 )

@@ -8,50 +8,6 @@ import (
 	"github.com/dagbridge/dagbridge/translators"
 )
 
-// class is all that matters of one upstream for the question whether an edge is native. Upstreams of one class are alike.
-type class struct {
-	// fates that it, or each of its instances, can have.
-	fates fates
-	// setup: it is a set-up.
-	setup bool
-	// array: it has several instances. Two stand for any number: more can have no further mixture that a rule tells apart.
-	array bool
-	// ended: it is over, so the scheduler is told nothing of it.
-	ended bool
-	// absent: it may also never have been submitted, and then does not count.
-	absent bool
-	// corresponding: of an array, instance for instance.
-	corresponding bool
-}
-
-// outcomes are the mixtures of fates that an upstream of a class can show.
-func (c class) outcomes() []fates {
-	var all []fates
-	if c.absent {
-		all = append(all, 0)
-	}
-	list := c.fates.list()
-	for i, f := range list {
-		all = append(all, setOf(f))
-		if c.array {
-			for _, other := range list[i+1:] {
-				all = append(all, setOf(f, other))
-			}
-		}
-	}
-	return all
-}
-
-// group is some upstreams of one class.
-type group struct {
-	class class
-	size  int
-}
-
-// maxGroup is the size beyond which a group shows nothing new: no more upstreams are needed to show every fate, in each
-// role, and to decide "all satisfied" and "any satisfied".
-const maxGroup = 16
-
 // candidate is a dependency expression: the type for edges from work and from set-ups, all of them or any one.
 type candidate struct {
 	work, setups translators.DependencyType

@@ -46,6 +46,7 @@ func distance(a, b string, limit int) int {
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1
+		least := row[0]
 		for j := range len(b) {
 			change := diagonal
 			if a[i] != b[j] {
@@ -53,6 +54,10 @@ func distance(a, b string, limit int) int {
 			}
 			diagonal = row[j+1]
 			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			least = min(least, row[j+1])
+		}
+		if least > limit {
+			return limit + 1
 		}
 	}
 	return min(row[len(b)], limit+1)

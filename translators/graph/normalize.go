@@ -11,7 +11,7 @@ import (
 
 // Normalize is a clone of a workflow in which everything left out has its default, so that nothing after it knows defaults.
 // Tasks take what they lack from the run (the parts of the key, try and uid) and the workflow (the cluster). Edges name
-// their upstreams as before; what a tear-down waits for is written out (see scope). Of a workflow with tasksSelected only
+// their upstreams as before; what a tear-down waits for is written out. Of a workflow with tasksSelected only
 // those tasks are left, and their edges to the others are optional: an earlier submission is waited for, absence is not.
 //
 // A run that is left out altogether is orchestrator "cli" and the workflow's name, unless its tasks say whose they are; its
