@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/bridge"
 	"github.com/dagbridge/dagbridge/server/config"
-	"github.com/dagbridge/dagbridge/server/engine"
 )
 
 type planCommand struct {
@@ -98,7 +98,7 @@ func (c *planCommand) plan(cmd *cobra.Command, workflow *dagbridgev1.Workflow) (
 		return nil, err
 	}
 	defer closeClusters()
-	return engine.Plan(workflow, clusters)
+	return bridge.Plan(workflow, clusters)
 }
 
 // clusters is a configuration with those that are planned for.

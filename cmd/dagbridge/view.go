@@ -65,8 +65,7 @@ func (v *view) update(job *dagbridgev1.Job) {
 
 // note says something beside the jobs.
 func (v *view) note(format string, args ...any) {
-	v.erase()
-	fmt.Fprintf(v.out, format+"\n", args...)
+	fmt.Fprintf(v.out, v.erase()+format+"\n", args...)
 	v.draw()
 }
 
@@ -87,7 +86,7 @@ func (v *view) line(job *dagbridgev1.Job) {
 	}
 }
 
-// draw writes the lines of a terminal over those that are there.
+// draw writes the lines of a terminal over those that are there, in one piece, so that nothing flickers.
 func (v *view) draw() {
 	if v.size == nil {
 		return
@@ -99,7 +98,7 @@ func (v *view) draw() {
 	}
 	names = min(names, width/3)
 	shown, hidden := v.visible(max(height-2, 1))
-	v.erase()
+	var frame strings.Builder
 	for _, job := range shown {
 		// The colour is no part of the width: the line is cut first.
 		symbol, color := look(job.GetState())
@@ -108,20 +107,23 @@ func (v *view) draw() {
 		if v.color {
 			text = "\x1b[" + color + "m" + text + "\x1b[0m"
 		}
-		fmt.Fprintln(v.out, text)
+		frame.WriteString(text + "\n")
 	}
-	v.drawn = len(shown)
 	if hidden > 0 {
-		fmt.Fprintln(v.out, cut(fmt.Sprintf("  and %d more", hidden), width-1))
-		v.drawn++
+		frame.WriteString(cut(fmt.Sprintf("  and %d more", hidden), width-1) + "\n")
 	}
+	fmt.Fprint(v.out, v.erase()+frame.String())
+	v.drawn = strings.Count(frame.String(), "\n")
 }
 
-func (v *view) erase() {
-	if v.drawn > 0 {
-		fmt.Fprintf(v.out, "\x1b[%dA\x1b[J", v.drawn)
-		v.drawn = 0
+// erase is what takes the lines that are there off the screen.
+func (v *view) erase() string {
+	if v.drawn == 0 {
+		return ""
 	}
+	up := fmt.Sprintf("\x1b[%dA\x1b[J", v.drawn)
+	v.drawn = 0
+	return up
 }
 
 // visible chooses what a screen has room for: what runs or failed first, then what waits, then what is done.
@@ -192,6 +194,9 @@ func (v *view) detail(job *dagbridgev1.Job) string {
 			end = job.GetEndTime().AsTime()
 		}
 		parts = append(parts, max(end.Sub(start.AsTime()), 0).Round(time.Second/10).String())
+	}
+	if job.GetState() == dagbridgev1.Job_RUNNING || job.GetState() == dagbridgev1.Job_SUCCEEDED {
+		return strings.Join(parts, ", ") // there is nothing to explain
 	}
 	if reason := why(job); reason != "" {
 		parts = append(parts, reason)

@@ -15,6 +15,7 @@ import (
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
+	"github.com/dagbridge/dagbridge/server/engine"
 	"github.com/dagbridge/dagbridge/translators"
 )
 
@@ -44,9 +45,24 @@ func newValidator() (protovalidate.Validator, error) {
 // Check finds all faults of a request that can be seen without the store: the rules that the protocol states on its fields,
 // text that should be JSON, and, of a workflow that has such faults, also what the engine would find. Errors are
 // translators.Faults.
-func (b *Bridge) Check(req proto.Message) error {
+func (b *Bridge) Check(req proto.Message) error { return check(b.validator, req, b.engine.Plan) }
+
+// Plan is PlanWorkflow without a gateway, for these clusters. Errors are translators.Faults.
+func Plan(w *dagbridgev1.Workflow, clusters []engine.Cluster) (*dagbridgev1.Plan, error) {
+	validator, err := newValidator()
+	if err != nil {
+		return nil, err
+	}
+	plan := func(w *dagbridgev1.Workflow) (*dagbridgev1.Plan, error) { return engine.Plan(w, clusters) }
+	if err := check(validator, w, plan); err != nil {
+		return nil, err
+	}
+	return plan(w)
+}
+
+func check(validator protovalidate.Validator, req proto.Message, plan func(*dagbridgev1.Workflow) (*dagbridgev1.Plan, error)) error {
 	var faults translators.Faults
-	if err := b.validator.Validate(req); err != nil {
+	if err := validator.Validate(req); err != nil {
 		var invalid *protovalidate.ValidationError
 		if !errors.As(err, &invalid) {
 			return err
@@ -68,7 +84,7 @@ func (b *Bridge) Check(req proto.Message) error {
 		}
 	}
 	if w, ok := req.(*dagbridgev1.Workflow); ok && len(faults) > 0 {
-		_, err := b.engine.Plan(w)
+		_, err := plan(w)
 		faults = append(faults, newFaults(faults, err)...)
 	}
 	return faults.OrNil()
