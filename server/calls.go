@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/auth"
 	"github.com/dagbridge/dagbridge/server/bridge"
 	"github.com/dagbridge/dagbridge/server/telemetry"
@@ -24,7 +25,7 @@ type calls struct {
 	guard   *auth.Guard
 	metrics *telemetry.Metrics
 
-	// Streams end when the gateway begins to stop, other calls a little later.
+	// Streams end when the gateway begins to stop, calls that wait a little later.
 	streaming, calling   context.Context
 	endStreams, endCalls context.CancelFunc
 }
@@ -48,10 +49,18 @@ func until(ctx, stop context.Context) (context.Context, func()) {
 	}
 }
 
+// waiting are the requests that may hold their call for long.
+type waiting interface {
+	GetWaitFor() dagbridgev1.WaitFor_Value
+}
+
 // unary is a grpc.UnaryServerInterceptor.
 func (c *calls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-	ctx, done := until(ctx, c.calling)
-	defer done()
+	if w, ok := req.(waiting); ok && w.GetWaitFor() > dagbridgev1.WaitFor_ACCEPTED {
+		var done func()
+		ctx, done = until(ctx, c.calling)
+		defer done()
+	}
 	defer c.finish(ctx, info.FullMethod, time.Now(), &err)
 	admitted, err := c.guard.Admit(ctx, info.FullMethod)
 	if err != nil {
