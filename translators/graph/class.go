@@ -99,7 +99,7 @@ func (n *natives) classOf(i, j int) class {
 		fates: n.ends[u],
 		setup: node.Task.GetSetup(),
 		array: whole && !same && len(node.Task.GetArray().GetItems()) != 1 && node.Task.GetArray() != nil,
-		ended: IsTerminal(node.Ended),
+		ended: node.over(),
 	}
 	switch {
 	case c.ended && node.Task.GetArray() == nil:

@@ -17,9 +17,19 @@ type Node struct {
 	KeepsDependencies bool
 	// Existing: an earlier submission. It is not judged itself.
 	Existing bool
-	// Ended is how an existing one ended; unspecified while it lives. An existing one that has ended may be left out instead:
-	// then it may have ended in any way that leaves the task's rule undecided, and fewer edges are native.
+	// Ended is how an existing one ended; unspecified while it lives. One that has ended for good may be left out instead: then
+	// it may have ended in any way that leaves the task's rule undecided, and fewer edges are native. One that failed and may
+	// be tried again by its caller must not be left out: it is still waited for, by the gateway.
 	Ended dagbridgev1.Job_State
+}
+
+// over says whether a node has ended for good.
+func (n Node) over() bool {
+	switch n.Ended {
+	case failed, cancelled, upstreamFailed, lost:
+		return n.Task.GetMaxTries() <= 1
+	}
+	return IsTerminal(n.Ended)
 }
 
 // EdgeVerdict says what becomes of one edge.
@@ -109,7 +119,7 @@ func (n *natives) verdict(i int) Verdict {
 		switch {
 		case u < 0 && e.GetOptional():
 			v.Edges[j].Why = "optional: it has ended, or was never submitted"
-		case u < 0 || IsTerminal(n.nodes[u].Ended):
+		case u < 0 || n.nodes[u].over():
 			v.Edges[j].Why = "it has ended"
 		case e.GetCondition() == dagbridgev1.Edge_CONDITION_UNSPECIFIED:
 			counted = append(counted, j)
@@ -212,6 +222,8 @@ func (n *natives) block(i, j int) string {
 	upstream := n.nodes[n.upstream[i][j]]
 	name := from(node.Task, e)
 	switch {
+	case IsTerminal(upstream.Ended):
+		return fmt.Sprintf("%s is %s and may be tried again", name, upstream.Ended)
 	case upstream.Cluster != node.Cluster:
 		return fmt.Sprintf("%s is on cluster %s, this one on %s", name, upstream.Cluster, node.Cluster)
 	case !node.KeepsDependencies:

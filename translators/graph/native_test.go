@@ -172,6 +172,10 @@ func TestNativesWithWhatIsThere(t *testing.T) {
 		n[0].Ended = state
 		return n
 	}
+	tries := func(n []Node) []Node {
+		n[0].Task.MaxTries = 2
+		return n
+	}
 	for _, test := range []struct {
 		name  string
 		nodes []Node
@@ -186,6 +190,9 @@ func TestNativesWithWhatIsThere(t *testing.T) {
 		{"one that was skipped, too early", ended(existing(onSlurm(dag("a", "b?", "x none_failed_min_one_success < a b"))), skipped), "afterok:b"},
 		{"one that has ended badly", ended(existing(onSlurm(dag("a", "b", "x < a b"))), cancelled),
 			"held: all_success does not hold with what has ended already"},
+		{"one that may be tried again", tries(ended(existing(onSlurm(dag("a", "b", "x < a b"))), failed)), "held: a is FAILED and may be tried again"},
+		{"one that is not tried again", tries(ended(existing(onSlurm(dag("a", "b", "x < a b"))), succeeded)), "afterok:b"},
+		{"an array that has ended", ended(existing(onSlurm(dag("a*", "b", "x < a b"))), failed), "afterok:b"},
 		{"one that is not told of", onSlurm(dag("b", "x < a b")), "afterok:b"},
 		{"one that is not told of and matters", onSlurm(dag("b?", "x none_failed_min_one_success < a b")),
 			"held: when b is skipped and a has succeeded, none_failed_min_one_success starts it and afterok does not"},
