@@ -47,19 +47,12 @@ func (s fates) list() []fate {
 
 var anyEnd = setOf(fateSucceeded, fateFailed, fateUpstreamFailed, fateSkipped)
 
-// satisfying are the fates of a single job that satisfy a dependency type. A job that is skipped or upstream_failed here has
-// left its scheduler by a failing exit code or by our cancelling it, and both are "not ok" there.
-var satisfying = map[translators.DependencyType]fates{
-	translators.AfterOK:    setOf(fateSucceeded),
-	translators.AfterNotOK: setOf(fateFailed, fateUpstreamFailed, fateSkipped, fateRetrying),
-	translators.AfterAny:   setOf(fateSucceeded, fateFailed, fateUpstreamFailed, fateSkipped, fateRetrying),
-}
-
 // satisfied says whether a dependency on a job, or on a whole array, is satisfied when its instances have these fates. A
-// scheduler judges an array once all of it has ended: it is ok when all instances are.
+// scheduler judges an array once all of it has ended: it is ok when all instances are. A job that is skipped or
+// upstream_failed here has left its scheduler by a failing exit code or by our cancelling it: it has ended, and is not ok.
 func satisfied(t translators.DependencyType, instances fates) bool {
-	allOK := instances&^satisfying[translators.AfterOK] == 0
-	allEnded := instances&^satisfying[translators.AfterAny] == 0
+	allOK := instances == setOf(fateSucceeded)
+	allEnded := !instances.has(fateLive)
 	switch t {
 	case translators.AfterOK:
 		return allOK
