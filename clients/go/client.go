@@ -1,7 +1,7 @@
 // Package dagbridge is the Go client of a dagbridge gateway.
 //
-// A Client has every method of the service, as generated, and those that the generated code cannot give: Submit, Lookup, Wait
-// and Watch, which goes on by itself when the connection or the gateway was away, and Logs. Requests and answers are the
+// A Client has every method of the service, as generated, and those that the generated code cannot give: Submit, Lookup, and
+// Wait, Watch and Logs, which go on by themselves when the connection or the gateway was away. Requests and answers are the
 // protocol's own messages. Errors are gRPC statuses: status.Code tells what kind, and the message is a sentence.
 //
 // A request that the gateway has not received is sent again by gRPC. Sending a submission again is always safe: the same key,
@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -27,14 +28,17 @@ import (
 // maxMessage is the largest request or answer, as the gateway has it.
 const maxMessage = 64 << 20
 
-// retries: UNAVAILABLE means that the gateway has not taken the request.
-const retries = `{"methodConfig": [{"name": [{"service": "dagbridge.v1.BridgeService"}], "retryPolicy": {
-	"maxAttempts": 4, "initialBackoff": "0.2s", "maxBackoff": "2s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+// retries: UNAVAILABLE means that the gateway has not taken the request. Streams sit an outage out by themselves.
+const retries = `{"methodConfig": [
+	{"name": [{"service": "dagbridge.v1.BridgeService", "method": "WatchJobs"}, {"service": "dagbridge.v1.BridgeService", "method": "ReadLogs"}]},
+	{"name": [{"service": "dagbridge.v1.BridgeService"}], "retryPolicy": {
+		"maxAttempts": 4, "initialBackoff": "0.2s", "maxBackoff": "2s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
 // Client is a connection to one gateway. It may be used concurrently, and is made once per process.
 type Client struct {
 	dagbridgev1.BridgeServiceClient
 	conn *grpc.ClientConn
+	away func(err error, since time.Duration) error
 }
 
 // Options are how a gateway is reached. The zero value reaches one on this machine.
@@ -45,6 +49,9 @@ type Options struct {
 	TokenFile string
 	// TLS is how the gateway is made sure of. nil: not at all on a loopback address, else with the system's authorities.
 	TLS *tls.Config
+	// Away, when set, is called each time a watch, a wait or a followed log finds the gateway away, with how long it has been
+	// by then, at first 0. An error that it returns ends the call; without one it goes on for as long as it takes.
+	Away func(err error, since time.Duration) error
 }
 
 // Dial makes a client of the gateway at host:port. It connects with the first call, and again whenever it must.
@@ -72,7 +79,7 @@ func Dial(address string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the gateway at %s: %w", address, err)
 	}
-	return &Client{BridgeServiceClient: dagbridgev1.NewBridgeServiceClient(conn), conn: conn}, nil
+	return &Client{BridgeServiceClient: dagbridgev1.NewBridgeServiceClient(conn), conn: conn, away: o.Away}, nil
 }
 
 func isLoopback(host string) bool {

@@ -119,6 +119,25 @@ func TestWatchGoesOn(t *testing.T) {
 	require.Equal(t, []string{"", "", "s-1", "s-2", ""}, s.asked)
 }
 
+// A caller may lose patience; news in between makes it a new outage.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	away := status.Error(codes.Unavailable, "the gateway is stopping")
+	s := &script{watches: []watch{{nil, away}, {nil, away}, {[]*dagbridgev1.WatchJobsResponse{job("a", dagbridgev1.Job_RUNNING, "")}, away}, {nil, away}}}
+	var outages []bool // whether it has just begun
+	enough := errors.New("enough")
+	client := play(t, s, dagbridge.Options{Away: func(err error, since time.Duration) error {
+		outages = append(outages, since == 0)
+		if len(outages) == 4 {
+			return enough
+		}
+		return nil
+	}})
+	_, err := client.Wait(t.Context(), "a")
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, []bool{true, false, true, false}, outages)
+}
+
 func TestWaitForTheUnknown(t *testing.T) {
 	t.Parallel()
 	client := play(t, &script{watches: []watch{{[]*dagbridgev1.WatchJobsResponse{job("a", dagbridgev1.Job_RUNNING, ""), bookmark("s-1")}, nil}}}, dagbridge.Options{})

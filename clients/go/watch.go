@@ -8,9 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -75,31 +73,25 @@ func terminal(state dagbridgev1.Job_State) bool { return state >= dagbridgev1.Jo
 // watch calls take with everything a watch tells until it says no, over as many streams as it takes.
 func (c *Client) watch(ctx context.Context, req *dagbridgev1.WatchJobsRequest, take func(*dagbridgev1.WatchJobsResponse) bool) error {
 	req = proto.CloneOf(req)
-	pause := backoff.NewExponentialBackOff()
-	pause.MaxInterval = 10 * time.Second
+	o := c.newOutage()
 	for {
 		err := c.watchOnce(ctx, req, func(resp *dagbridgev1.WatchJobsResponse) bool {
-			pause.Reset()
+			o.over()
 			// Present states have no token: before the bookmark after them, a new stream begins anew.
 			if resp.GetResumeToken() != "" {
 				req.ResumeToken = resp.GetResumeToken()
 			}
 			return take(resp)
 		})
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case status.Code(err) == codes.OutOfRange && req.GetResumeToken() != "":
-			req.ResumeToken = ""
-		case status.Code(err) != codes.Unavailable && !errors.Is(err, io.EOF):
-			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause.NextBackOff()):
+		if status.Code(err) == codes.OutOfRange && req.GetResumeToken() != "" {
+			req.ResumeToken = ""
+			continue
+		}
+		if err := o.sitOut(ctx, err); err != nil {
+			return err
 		}
 	}
 }
