@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dagbridge/dagbridge/server/config"
 )
 
 // maxComplaint is how many bytes of a refusal are read.
@@ -81,9 +84,13 @@ func (g *gateway) get(ctx context.Context, path string) (*http.Response, error) 
 	if err != nil {
 		return nil, err
 	}
-	scheme := "http"
-	if tlsConfig != nil {
-		scheme = "https"
+	host, _, err := net.SplitHostPort(g.server)
+	if err != nil {
+		return nil, fmt.Errorf("--http %q is not host:port, as in 127.0.0.1:7071", g.server)
+	}
+	scheme := "https"
+	if tlsConfig == nil && config.IsLoopback(host) {
+		scheme = "http"
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+g.server+path, nil)
 	if err != nil {

@@ -20,11 +20,11 @@ func newCancel() *cobra.Command {
 its scheduler says so.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, closeClient, err := g.connect()
+			client, err := g.connect()
 			if err != nil {
 				return err
 			}
-			defer closeClient()
+			defer client.Close()
 			job, err := findJob(cmd.Context(), client, args[0])
 			if status.Code(err) == codes.NotFound {
 				answer, runErr := client.CancelRun(cmd.Context(), &dagbridgev1.CancelRunRequest{Id: args[0]})

@@ -17,11 +17,11 @@ func newClusters() *cobra.Command {
 		Short: "List the clusters of the gateway, and whether they answer",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, closeClient, err := g.connect()
+			client, err := g.connect()
 			if err != nil {
 				return err
 			}
-			defer closeClient()
+			defer client.Close()
 			answer, err := client.ListClusters(cmd.Context(), &dagbridgev1.ListClustersRequest{})
 			if err != nil {
 				return err

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
-	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	dagbridge "github.com/dagbridge/dagbridge/clients/go"
 	"github.com/dagbridge/dagbridge/server/config"
 )
 
@@ -26,7 +23,7 @@ type gateway struct {
 }
 
 func (g *gateway) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&g.server, "server", fallback(os.Getenv("DAGBRIDGE_SERVER"), config.Default().Listen.GRPC),
+	flags.StringVar(&g.server, "server", cmp.Or(os.Getenv("DAGBRIDGE_SERVER"), config.Default().Listen.GRPC),
 		"host:port of the gateway's gRPC API; DAGBRIDGE_SERVER. Off loopback TLS is used")
 	g.addCredentials(flags)
 }
@@ -37,32 +34,37 @@ func (g *gateway) addCredentials(flags *pflag.FlagSet) {
 		"PEM file of the authority that signed the gateway's certificate, for TLS; DAGBRIDGE_CA_FILE. Left out: the system's")
 }
 
-// connect returns a client of the gateway and what closes it. Nothing is sent yet.
-func (g *gateway) connect() (dagbridgev1.BridgeServiceClient, func(), error) {
-	tlsConfig, err := g.tls()
-	if err != nil {
-		return nil, nil, err
+// client is a connection to a gateway.
+type client struct {
+	*dagbridge.Client
+	// away tells once that a watch has found the gateway away.
+	away chan struct{}
+}
+
+// connect makes a client. Nothing is sent yet.
+func (g *gateway) connect() (*client, error) {
+	c := &client{away: make(chan struct{}, 1)}
+	o := dagbridge.Options{Away: func(_ error, since time.Duration) error {
+		switch {
+		case since == 0:
+			select {
+			case c.away <- struct{}{}:
+			default:
+			}
+		case since > patience:
+			return exitf(exitGateway, "the gateway has not answered for %s; what was submitted goes on", since.Round(time.Second))
+		}
+		return nil
+	}}
+	var err error
+	if o.Token, err = g.token(); err != nil {
+		return nil, err
 	}
-	token, err := g.token()
-	if err != nil {
-		return nil, nil, err
+	if o.TLS, err = g.tls(); err != nil {
+		return nil, err
 	}
-	transport := insecure.NewCredentials()
-	if tlsConfig != nil {
-		transport = credentials.NewTLS(tlsConfig)
-	}
-	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(transport),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-	}
-	if token != "" {
-		options = append(options, grpc.WithPerRPCCredentials(bearer{token: token, secure: tlsConfig != nil}))
-	}
-	conn, err := grpc.NewClient(g.server, options...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--server %s: %w", g.server, err)
-	}
-	return dagbridgev1.NewBridgeServiceClient(conn), func() { conn.Close() }, nil
+	c.Client, err = dagbridge.Dial(g.server, o)
+	return c, err
 }
 
 // token is the bearer token, none without a file.
@@ -77,45 +79,18 @@ func (g *gateway) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// tls is how the gateway is made sure of; nil on loopback without a --ca-file. A gateway that other machines reach always
-// has TLS, so it is demanded there, and no token goes over a network in the clear.
+// tls is how the gateway is made sure of when an authority is given.
 func (g *gateway) tls() (*tls.Config, error) {
-	host, _, err := net.SplitHostPort(g.server)
-	if err != nil {
-		return nil, fmt.Errorf("the gateway's address %q is not host:port, as in 127.0.0.1:7070", g.server)
-	}
-	if g.caFile == "" && config.IsLoopback(host) {
+	if g.caFile == "" {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if g.caFile != "" {
-		pem, err := os.ReadFile(g.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--ca-file: %s holds no PEM certificate", g.caFile)
-		}
+	pem, err := os.ReadFile(g.caFile)
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	if !c.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--ca-file: %s holds no PEM certificate", g.caFile)
 	}
 	return c, nil
-}
-
-// bearer sends the token with every call; in the clear only on loopback, where there is no TLS.
-type bearer struct {
-	token  string
-	secure bool
-}
-
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + b.token}, nil
-}
-
-func (b bearer) RequireTransportSecurity() bool { return b.secure }
-
-func fallback(value, otherwise string) string {
-	if value != "" {
-		return value
-	}
-	return otherwise
 }

@@ -49,11 +49,11 @@ and print which native job carried each task. Nothing need be configured, and no
 }
 
 func runDemo(cmd *cobra.Command, g *gateway, f *format) error {
-	client, closeClient, err := g.connect()
+	client, err := g.connect()
 	if err != nil {
 		return err
 	}
-	defer closeClient()
+	defer client.Close()
 	text, err := examples.Files.ReadFile(demoFile)
 	if err != nil {
 		return err

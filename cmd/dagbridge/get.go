@@ -22,11 +22,11 @@ func newGet() *cobra.Command {
 		Long:  "Show a job, by its id or its KEY (" + keyForm + "), or a run by its id.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, closeClient, err := g.connect()
+			client, err := g.connect()
 			if err != nil {
 				return err
 			}
-			defer closeClient()
+			defer client.Close()
 			job, err := findJob(cmd.Context(), client, args[0])
 			if status.Code(err) == codes.NotFound {
 				answer, runErr := client.GetRun(cmd.Context(), &dagbridgev1.GetRunRequest{Id: args[0]})

@@ -65,7 +65,7 @@ func (k *keyFlags) taskKey() (*dagbridgev1.TaskKey, error) {
 }
 
 // findJob answers with the job that an argument names, by id or by KEY.
-func findJob(ctx context.Context, client dagbridgev1.BridgeServiceClient, name string) (*dagbridgev1.Job, error) {
+func findJob(ctx context.Context, client *client, name string) (*dagbridgev1.Job, error) {
 	if !strings.Contains(name, "/") {
 		answer, err := client.GetJob(ctx, &dagbridgev1.GetJobRequest{Id: name})
 		return answer.GetJob(), err
@@ -77,7 +77,7 @@ func findJob(ctx context.Context, client dagbridgev1.BridgeServiceClient, name s
 	return lookup(ctx, client, key, 0)
 }
 
-func lookup(ctx context.Context, client dagbridgev1.BridgeServiceClient, key *dagbridgev1.TaskKey, try int32) (*dagbridgev1.Job, error) {
+func lookup(ctx context.Context, client *client, key *dagbridgev1.TaskKey, try int32) (*dagbridgev1.Job, error) {
 	answer, err := client.LookupJob(ctx, &dagbridgev1.LookupJobRequest{
 		Deployment: key.GetDeployment(), Orchestrator: key.GetOrchestrator(), Workflow: key.GetWorkflow(), Run: key.GetRun(),
 		Task: key.GetTask(), MapIndex: key.GetMapIndex(), TryNumber: try,

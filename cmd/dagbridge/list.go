@@ -26,11 +26,11 @@ func newList() *cobra.Command {
 			if limit < 1 {
 				return fmt.Errorf("--limit %d: at least 1", limit)
 			}
-			client, closeClient, err := g.connect()
+			client, err := g.connect()
 			if err != nil {
 				return err
 			}
-			defer closeClient()
+			defer client.Close()
 			if runs {
 				return listRuns(cmd, client, &f, &request, states, limit)
 			}
@@ -80,7 +80,7 @@ func newList() *cobra.Command {
 	return cmd
 }
 
-func listRuns(cmd *cobra.Command, client dagbridgev1.BridgeServiceClient, f *format, filter *dagbridgev1.ListJobsRequest, states []string, limit int) error {
+func listRuns(cmd *cobra.Command, client *client, f *format, filter *dagbridgev1.ListJobsRequest, states []string, limit int) error {
 	request := &dagbridgev1.ListRunsRequest{
 		Deployment: filter.GetDeployment(), Orchestrator: filter.GetOrchestrator(), Workflow: filter.GetWorkflow(), Run: filter.GetRun(),
 	}

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"errors"
-	"io"
-	"time"
+	"syscall"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
@@ -22,11 +18,11 @@ func newLogs() *cobra.Command {
 		Long:  "Print what a job's program wrote, byte for byte. JOB is an id or a KEY (" + keyForm + ").",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, closeClient, err := g.connect()
+			client, err := g.connect()
 			if err != nil {
 				return err
 			}
-			defer closeClient()
+			defer client.Close()
 			job, err := findJob(cmd.Context(), client, args[0])
 			if err != nil {
 				return err
@@ -35,7 +31,11 @@ func newLogs() *cobra.Command {
 			if stderr {
 				request.Stream = "stderr"
 			}
-			return copyLogs(cmd, client, &request)
+			err = client.Logs(cmd.Context(), &request, cmd.OutOrStdout())
+			if cmd.Context().Err() != nil {
+				return &exitError{code: 128 + int(syscall.SIGINT)}
+			}
+			return err
 		},
 	}
 	g.addFlags(cmd.Flags())
@@ -45,36 +45,4 @@ func newLogs() *cobra.Command {
 	cmd.Flags().Int64Var(&request.Tail, "tail", 0, "only the last so many bytes")
 	cmd.MarkFlagsMutuallyExclusive("offset", "tail")
 	return cmd
-}
-
-// copyLogs writes the log to the output. While it follows one, a gateway that goes away is waited for, and the log goes on
-// where it stopped.
-func copyLogs(cmd *cobra.Command, client dagbridgev1.BridgeServiceClient, request *dagbridgev1.ReadLogsRequest) error {
-	lastNews := time.Now()
-	for {
-		stream, err := client.ReadLogs(cmd.Context(), request)
-		for err == nil {
-			var answer *dagbridgev1.ReadLogsResponse
-			if answer, err = stream.Recv(); err != nil {
-				break
-			}
-			if _, err := cmd.OutOrStdout().Write(answer.GetData()); err != nil {
-				return exitf(exitFailed, "%w", err)
-			}
-			request.Tail, request.Offset = 0, answer.GetOffset()+int64(len(answer.GetData()))
-			lastNews = time.Now()
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case cmd.Context().Err() != nil:
-			return &exitError{code: 130}
-		case !request.GetFollow() || status.Code(err) != codes.Unavailable || time.Since(lastNews) > patience || request.GetOffset() == 0:
-			return err
-		}
-		select {
-		case <-cmd.Context().Done():
-		case <-time.After(time.Second):
-		}
-	}
 }

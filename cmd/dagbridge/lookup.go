@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -27,12 +28,12 @@ func newLookup() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			key.Orchestrator = fallback(key.GetOrchestrator(), "cli")
-			client, closeClient, err := g.connect()
+			key.Orchestrator = cmp.Or(key.GetOrchestrator(), "cli")
+			client, err := g.connect()
 			if err != nil {
 				return err
 			}
-			defer closeClient()
+			defer client.Close()
 			job, err := lookup(cmd.Context(), client, key, k.try)
 			if err != nil {
 				return err

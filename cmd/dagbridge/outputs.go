@@ -21,11 +21,11 @@ func newOutput() *cobra.Command {
 		Long:  "Print all outputs of a job as a JSON object, or the value of one, as it was written. JOB is an id or a KEY\n(" + keyForm + ").",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, closeClient, err := g.connect()
+			client, err := g.connect()
 			if err != nil {
 				return err
 			}
-			defer closeClient()
+			defer client.Close()
 			job, err := findJob(cmd.Context(), client, args[0])
 			if err != nil {
 				return err

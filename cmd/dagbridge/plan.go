@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -81,11 +82,11 @@ func (c *planCommand) run(cmd *cobra.Command, args []string) error {
 
 func (c *planCommand) plan(cmd *cobra.Command, workflow *dagbridgev1.Workflow) (*dagbridgev1.Plan, error) {
 	if cmd.Flags().Changed("server") {
-		client, closeClient, err := c.gateway.connect()
+		client, err := c.gateway.connect()
 		if err != nil {
 			return nil, err
 		}
-		defer closeClient()
+		defer client.Close()
 		answer, err := client.PlanWorkflow(cmd.Context(), workflow)
 		return answer.GetPlan(), err
 	}
@@ -109,7 +110,7 @@ func (c *planCommand) clusters(workflow *dagbridgev1.Workflow) (*config.Config, 
 	case c.kind == "" || c.kind == "local":
 		return config.Default(), nil
 	case c.kind == "slurm":
-		name := fallback(workflow.GetCluster(), "slurm")
+		name := cmp.Or(workflow.GetCluster(), "slurm")
 		text := fmt.Sprintf("clusters: [{name: %q, slurm: {cli: {}, workDir: /shared/dagbridge}}]", name)
 		return config.Parse("a Slurm cluster out of the box", []byte(text))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -56,11 +57,11 @@ func (c *runCommand) run(cmd *cobra.Command, args []string) error {
 	if err := c.name(workflow); err != nil {
 		return err
 	}
-	client, closeClient, err := c.gateway.connect()
+	client, err := c.gateway.connect()
 	if err != nil {
 		return err
 	}
-	defer closeClient()
+	defer client.Close()
 	if !c.wait {
 		answer, err := submitRun(cmd, client, workflow, &c.format)
 		if err != nil {
@@ -90,11 +91,11 @@ func (c *runCommand) name(workflow *dagbridgev1.Workflow) error {
 	override(&run.Run, c.key.GetRun())
 	override(&run.Uid, c.key.GetUid())
 	override(&run.TryNumber, c.key.GetTryNumber())
-	run.Orchestrator = fallback(run.GetOrchestrator(), "cli")
-	run.Workflow = fallback(fallback(run.GetWorkflow(), workflow.GetName()), userName())
+	run.Orchestrator = cmp.Or(run.GetOrchestrator(), "cli")
+	run.Workflow = cmp.Or(run.GetWorkflow(), workflow.GetName(), userName())
 	if run.GetRun() == "" {
 		run.Run = uuid.NewString()
-		run.Uid = fallback(run.GetUid(), run.GetRun())
+		run.Uid = cmp.Or(run.GetUid(), run.GetRun())
 	}
 	switch c.mode {
 	case "":
@@ -109,7 +110,7 @@ func (c *runCommand) name(workflow *dagbridgev1.Workflow) error {
 }
 
 // submitRun submits a workflow and says which run it is.
-func submitRun(cmd *cobra.Command, client dagbridgev1.BridgeServiceClient, workflow *dagbridgev1.Workflow, f *format) (*dagbridgev1.SubmitWorkflowResponse, error) {
+func submitRun(cmd *cobra.Command, client *client, workflow *dagbridgev1.Workflow, f *format) (*dagbridgev1.SubmitWorkflowResponse, error) {
 	answer, err := client.SubmitWorkflow(cmd.Context(), workflow)
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func submitRun(cmd *cobra.Command, client dagbridgev1.BridgeServiceClient, workf
 }
 
 // runAndWait submits a workflow, shows what becomes of it, and returns it as it is at its end.
-func runAndWait(cmd *cobra.Command, client dagbridgev1.BridgeServiceClient, workflow *dagbridgev1.Workflow, f *format) (*dagbridgev1.SubmitWorkflowResponse, error) {
+func runAndWait(cmd *cobra.Command, client *client, workflow *dagbridgev1.Workflow, f *format) (*dagbridgev1.SubmitWorkflowResponse, error) {
 	answer, err := submitRun(cmd, client, workflow, f)
 	if err != nil {
 		return nil, err

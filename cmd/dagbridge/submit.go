@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,11 +53,11 @@ func (c *submitCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, closeClient, err := c.gateway.connect()
+	client, err := c.gateway.connect()
 	if err != nil {
 		return err
 	}
-	defer closeClient()
+	defer client.Close()
 	answer, err := client.SubmitTask(cmd.Context(), request)
 	if err != nil {
 		return err
@@ -124,11 +125,11 @@ func (c *submitCommand) name(task *dagbridgev1.Task) error {
 		task.Key = &dagbridgev1.TaskKey{}
 	}
 	own := task.GetKey()
-	own.Deployment = fallback(key.GetDeployment(), own.GetDeployment())
-	own.Orchestrator = fallback(fallback(key.GetOrchestrator(), own.GetOrchestrator()), "cli")
-	own.Workflow = fallback(fallback(key.GetWorkflow(), own.GetWorkflow()), userName())
-	own.Task = fallback(fallback(fallback(key.GetTask(), c.task.name), own.GetTask()), defaultName(task))
-	own.Run = fallback(key.GetRun(), own.GetRun())
+	own.Deployment = cmp.Or(key.GetDeployment(), own.GetDeployment())
+	own.Orchestrator = cmp.Or(key.GetOrchestrator(), own.GetOrchestrator(), "cli")
+	own.Workflow = cmp.Or(key.GetWorkflow(), own.GetWorkflow(), userName())
+	own.Task = cmp.Or(key.GetTask(), c.task.name, own.GetTask(), defaultName(task))
+	own.Run = cmp.Or(key.GetRun(), own.GetRun())
 	if len(key.GetMapIndex()) > 0 {
 		own.MapIndex = key.GetMapIndex()
 	}
@@ -137,7 +138,7 @@ func (c *submitCommand) name(task *dagbridgev1.Task) error {
 	}
 	if own.GetRun() == "" {
 		own.Run = uuid.NewString()
-		task.Uid = fallback(task.GetUid(), own.GetRun())
+		task.Uid = cmp.Or(task.GetUid(), own.GetRun())
 	}
 	return nil
 }
