@@ -3,7 +3,10 @@ package server_test
 import (
 	"net/http"
 	"net/url"
+	"os"
 	"os/user"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -158,6 +161,44 @@ func TestSameRequestTwice(t *testing.T) {
 	code, text = g.post(t, "/v1/jobs", strings.Replace(strings.Replace(body, "true", "false", 1), `{"task"`, `{"onConflict":"ATTACH","task"`, 1))
 	require.Equal(t, http.StatusOK, code, text)
 	require.Len(t, read(t, text, &dagbridgev1.SubmitTaskResponse{}).GetWarnings(), 1)
+}
+
+// Outputs have one limit at both doors; nothing is cut, and what is no JSON is refused.
+func TestOutputs(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	job := g.submit(t, task("a", "while [ ! -e "+gate+" ]; do sleep 0.05; done"), dagbridgev1.WaitFor_SUBMITTED)
+	text := func(n int) string { return `"` + strings.Repeat("x", n-2) + `"` }
+	put := func(value string) (int, refusal, error) {
+		_, err := g.grpc.PutOutputs(t.Context(), &dagbridgev1.PutOutputsRequest{Id: job.GetId(), Outputs: map[string]*dagbridgev1.Json{"x": {Text: value}}})
+		code, body := g.post(t, "/v1/jobs/"+job.GetId()+"/outputs", `{"outputs":{"x":`+value+`}}`)
+		if code == http.StatusOK {
+			return code, refusal{}, err
+		}
+		return code, refused(t, body), err
+	}
+	for _, value := range []string{text(49 << 10), text(2 << 20)} {
+		code, told, err := put(value)
+		require.Equal(t, http.StatusTooManyRequests, code)
+		require.Equal(t, codes.ResourceExhausted, status.Code(err))
+		require.Equal(t, status.Convert(err).Message(), told.Message)
+		require.Regexp(t, strconv.Itoa(len(value)/1000)+`\d{3} bytes`, told.Message)
+		require.Contains(t, told.Message, "49152")
+	}
+	for _, value := range []string{"{a:1", ""} {
+		code, _, err := put(value)
+		require.Equal(t, http.StatusBadRequest, code)
+		require.Equal(t, codes.InvalidArgument, status.Code(err))
+		require.ErrorContains(t, err, "outputs.x: is not JSON")
+	}
+	code, _, err := put(text(47 << 10))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	g.ends(t, job.GetId())
+	_, body := g.get(t, "/v1/orchestrators/airflow/workflows/w/runs/r/tasks/a/job/outputs/x")
+	require.Equal(t, text(47<<10), body)
 }
 
 // Every id finds its own job through every path, and none reaches another route.

@@ -70,6 +70,9 @@ func start(t testing.TB, change ...func(*server.Options)) *gateway {
 	require.NoError(t, err)
 	e.Start()
 	t.Cleanup(e.Stop)
+	t.Cleanup(func() { // Its jobs write into a folder that is about to go.
+		require.Eventually(t, func() bool { return e.Clusters()[0].GetLiveJobs() == 0 }, patience, 10*time.Millisecond)
+	})
 
 	o := server.Options{
 		Listen: config.Listen{GRPC: "127.0.0.1:0", HTTP: "127.0.0.1:0"},

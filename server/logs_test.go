@@ -68,7 +68,6 @@ func TestLogsBeforeTheStart(t *testing.T) {
 	rest, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	require.Equal(t, "begun\n", string(rest))
-	g.ends(t, b.GetId())
 }
 
 // What is written while it is followed arrives; once the reader goes, the reading stops.
@@ -100,7 +99,6 @@ func TestFollowAndLeave(t *testing.T) {
 	leave()
 	require.Eventually(t, func() bool { return !open() }, patience, 10*time.Millisecond, "the stream outlives its reader")
 	require.NoError(t, os.WriteFile(gate+"2", nil, 0o600))
-	g.ends(t, job.GetId())
 }
 
 // A long log, in one line, comes in pieces of bounded size.

@@ -71,7 +71,7 @@ type Server struct {
 	stopErr      error
 }
 
-// New makes a server. It opens nothing; it refuses to be reachable from elsewhere without TLS and tokens.
+// New makes a server, which Stop ends also where Start was never called. It opens nothing; it refuses to be reachable from elsewhere without TLS and tokens.
 func New(o Options) (*Server, error) {
 	if err := refuseOpenDoor(o.Listen, o.Auth); err != nil {
 		return nil, err
@@ -99,11 +99,10 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.grpc = s.newGRPC()
-	s.http, err = s.newHTTP(o.Registry)
-	if err != nil {
+	if s.http, err = s.newHTTP(o.Registry); err != nil {
 		return nil, err
 	}
+	s.grpc = s.newGRPC()
 	return s, nil
 }
 
@@ -121,11 +120,36 @@ func refuseOpenDoor(listen config.Listen, tokens config.Auth) error {
 	return nil
 }
 
-// Start opens both doors. When it returns without an error, both serve.
+// Start opens both doors. When it returns without an error, both serve; after an error there is nothing to stop.
 func (s *Server) Start() error {
 	if s.grpcListener != nil {
 		return nil
 	}
+	if err := s.open(); err != nil {
+		s.grpc.Stop()
+		return err
+	}
+	s.serving.Go(func() {
+		if err := s.grpc.Serve(s.grpcListener); err != nil {
+			s.log.Error("the gRPC door has closed", "err", err)
+		}
+	})
+	s.serving.Go(func() {
+		serve := s.http.Serve
+		if s.tls != nil {
+			serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+		}
+		if err := serve(s.httpListener); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("the REST door has closed", "err", err)
+		}
+	})
+	s.health.Resume()
+	s.ready.Store(true)
+	s.log.Info("listening", "grpc", s.GRPCAddr(), "http", s.HTTPAddr(), "tls", s.tls != nil)
+	return nil
+}
+
+func (s *Server) open() error {
 	grpcListener, err := net.Listen("tcp", s.listen.GRPC)
 	if err != nil {
 		return fmt.Errorf("opening listen.grpc: %w", err)
@@ -135,23 +159,6 @@ func (s *Server) Start() error {
 		return errors.Join(fmt.Errorf("opening listen.http: %w", err), grpcListener.Close())
 	}
 	s.grpcListener, s.httpListener = grpcListener, httpListener
-	s.serving.Go(func() {
-		if err := s.grpc.Serve(grpcListener); err != nil {
-			s.log.Error("the gRPC door has closed", "err", err)
-		}
-	})
-	s.serving.Go(func() {
-		serve := s.http.Serve
-		if s.tls != nil {
-			serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
-		}
-		if err := serve(httpListener); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("the REST door has closed", "err", err)
-		}
-	})
-	s.health.Resume()
-	s.ready.Store(true)
-	s.log.Info("listening", "grpc", s.GRPCAddr(), "http", s.HTTPAddr(), "tls", s.tls != nil)
 	return nil
 }
 

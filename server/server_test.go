@@ -194,7 +194,6 @@ func TestStop(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, stored.GetCancelRequestTime())
 	require.NoError(t, os.WriteFile(gate, nil, 0o600))
-	g.ends(t, job.GetId())
 }
 
 func TestPortInUse(t *testing.T) {

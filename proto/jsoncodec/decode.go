@@ -61,7 +61,7 @@ func (d *decoder) message(m protoreflect.Message) {
 		d.refuse("must be an object, not %s", d.found())
 		return
 	}
-	seen := make(map[protoreflect.FieldNumber]bool)
+	seen := make([]bool, md.Fields().Len())
 	parent := len(d.path)
 	for name := range d.members() {
 		d.path = AppendName(d.path, name)
@@ -72,10 +72,10 @@ func (d *decoder) message(m protoreflect.Message) {
 		switch {
 		case fd == nil:
 			d.refuse("unknown field; there are %s", fieldNames(md))
-		case seen[fd.Number()]:
+		case seen[fd.Index()]:
 			d.refuse("is there twice")
 		default:
-			seen[fd.Number()] = true
+			seen[fd.Index()] = true
 			d.field(m, fd)
 		}
 		d.path = d.path[:parent]
