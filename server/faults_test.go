@@ -46,6 +46,8 @@ func TestBadInput(t *testing.T) {
 		"an empty workflow": {"/v1/runs", run(""), map[string]string{"tasks": "at least one task"}, false},
 		"faults of the fields and of the graph, at once": {"/v1/runs:plan", run(a("a", `,"tryNumber":-1,"upstream":[{"task":"b"}]`)),
 			map[string]string{"tasks[0].tryNumber": "greater than or equal to 0", "tasks[0].upstream[0]": "b"}, false},
+		"faults of the fields and of the task, at once": {"/v1/jobs", task(`"tryNumber":-1,"cluster":"moon","resources":{"memory":"16 GB"}`),
+			map[string]string{"task.tryNumber": "greater than or equal to 0", "task.cluster": "moon", "task.resources.memory": "16 GB"}, false},
 		"an unknown cluster":  {"/v1/jobs", task(`"cluster":"moon"`), map[string]string{"task.cluster": "moon"}, false},
 		"a script too large":  {"/v1/jobs", strings.Replace(task(`"uid":"x"`), "true", strings.Repeat("x", 4<<20+1), 1), map[string]string{"task.script": "4"}, false},
 		"memory with a blank": {"/v1/jobs", task(`"resources":{"memory":"16 GB"}`), map[string]string{"task.resources.memory": `16 GB`}, false},

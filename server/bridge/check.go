@@ -43,7 +43,7 @@ func newValidator() (protovalidate.Validator, error) {
 }
 
 // Check finds all faults of a request that can be seen without the store: the rules that the protocol states on its fields,
-// text that should be JSON, and, of a workflow that has such faults, also what the engine would find. Errors are
+// text that should be JSON, and, of a submission that has such faults, also what the engine would find. Errors are
 // translators.Faults.
 func (b *Bridge) Check(req proto.Message) error { return check(b.validator, req, b.engine.Plan) }
 
@@ -83,24 +83,42 @@ func check(validator protovalidate.Validator, req proto.Message, plan func(*dagb
 			faults.Add(v.GetField(), "%s", v.GetDescription())
 		}
 	}
-	if w, ok := req.(*dagbridgev1.Workflow); ok && len(faults) > 0 {
-		_, err := plan(w)
-		faults = append(faults, newFaults(faults, err)...)
+	if len(faults) > 0 {
+		faults = append(faults, newFaults(faults, planned(req, plan))...)
 	}
 	return faults.OrNil()
 }
 
-// newFaults are the faults in an error whose fields have none yet.
-func newFaults(known translators.Faults, err error) (fresh translators.Faults) {
-	var faults translators.Faults
-	if !errors.As(err, &faults) {
-		return nil
+// planned finds the faults that the engine would find in a submission; there are none in other requests.
+func planned(req proto.Message, plan func(*dagbridgev1.Workflow) (*dagbridgev1.Plan, error)) (faults translators.Faults) {
+	switch req := req.(type) {
+	case *dagbridgev1.Workflow:
+		_, err := plan(req)
+		errors.As(err, &faults)
+	case *dagbridgev1.SubmitTaskRequest:
+		if req.GetTask() == nil {
+			return nil
+		}
+		key := req.GetTask().GetKey()
+		_, err := plan(&dagbridgev1.Workflow{
+			Run:   &dagbridgev1.Run{Deployment: key.GetDeployment(), Orchestrator: key.GetOrchestrator(), Workflow: key.GetWorkflow(), Run: key.GetRun()},
+			Tasks: []*dagbridgev1.Task{req.GetTask()},
+		})
+		errors.As(err, &faults)
+		for i, fault := range faults {
+			faults[i].Field = strings.Replace(strings.Replace(fault.Field, "tasks[0]", "task", 1), "run.", "task.key.", 1)
+		}
 	}
+	return faults
+}
+
+// newFaults are those of some faults whose fields have none yet.
+func newFaults(known, found translators.Faults) (fresh translators.Faults) {
 	seen := make(map[string]bool)
 	for _, fault := range known {
 		seen[fault.Field] = true
 	}
-	for _, fault := range faults {
+	for _, fault := range found {
 		if !seen[fault.Field] {
 			fresh = append(fresh, fault)
 		}
