@@ -65,7 +65,6 @@ var options = map[string]option{
 	"gpus-per-task":     {field: "gpus_per_task"},
 	"gres":              {field: "gres"},
 	"gres-flags":        {field: "gres_flags"},
-	"hint":              {field: "cpu_binding_hint"},
 	"licenses":          {field: "licenses"},
 	"mail-type":         {field: "mail_type"},
 	"mail-user":         {field: "mail_user"},
@@ -142,7 +141,7 @@ var reserved = map[string]string{
 
 // oneWay are options of sbatch's that slurmrestd refuses.
 var oneWay = []string{
-	"batch-features", "bbf", "contiguous", "extra-node-info", "network", "no-kill", "nodefile", "overcommit", "power",
+	"batch-features", "bbf", "contiguous", "extra-node-info", "hint", "network", "no-kill", "nodefile", "overcommit", "power",
 	"propagate", "reboot", "switches",
 }
 

@@ -55,26 +55,17 @@ export DAGBRIDGE_OUTPUT=$dagbridge_base.output DAGBRIDGE_INPUTS=$dagbridge_base.
 cd -- "$workdir" 2>/dev/null || end 1 "the working directory $workdir cannot be entered on $node"
 payload && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || end 1 "the folder $dir is full or cannot be written to on $node"
 
-# Slurm ends a job by signalling all of its processes, the program included: the wrapper only has to outlive it. USR1 and
-# USR2 reach the batch shell alone (scancel --batch), so they are passed on.
-again=
-pid=
-trap 'again=1' TERM INT HUP
-trap 'again=1; kill -USR1 $pid' USR1
-trap 'again=1; kill -USR2 $pid' USR2
+# Slurm ends a job by signalling all of its processes, the program included: the wrapper only has to outlive it. It runs the
+# program in the foreground, since the wait of bash loses the exit code of a child that ends as a trapped signal arrives.
+trap : TERM INT HUP USR1 USR2
+# Meanwhile bash keeps silent: it would write the text of all this to the log when a signal ends the program.
+exec 3>&2 2>/dev/null
 (
-  # A background command starts with these ignored.
-  trap - INT QUIT
   umask "$mask"
   program
-) &
-pid=$!
-again=1
-while [ -n "$again" ]; do
-  again=
-  # Quietly: bash would write the text of the program above when a signal ends it.
-  { wait "$pid"; code=$?; } 2>/dev/null
-done
+) 2>&3 3>&-
+code=$?
+exec 2>&3 3>&-
 rm -f "$dagbridge_base.script" "$dagbridge_base.inputs"
 
 [ "$code" -eq 0 ] || end "$code" ''

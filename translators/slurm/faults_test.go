@@ -1,0 +1,104 @@
+package slurm_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators"
+	"github.com/dagbridge/dagbridge/translators/slurm"
+	"github.com/stretchr/testify/require"
+)
+
+func options(pairs ...string) *dagbridgev1.Task {
+	task := command("true")
+	task.Slurm = &dagbridgev1.SlurmOptions{Options: map[string]string{}}
+	for i := 0; i < len(pairs); i += 2 {
+		task.Slurm.Options[pairs[i]] = pairs[i+1]
+	}
+	return task
+}
+
+func with(task *dagbridgev1.Task, r *dagbridgev1.Resources) *dagbridgev1.Task {
+	task.Resources = r
+	return task
+}
+
+func TestWhatSlurmCannotSayIsRefusedWithASentence(t *testing.T) {
+	t.Parallel()
+	script := func(text string) *dagbridgev1.Task { return &dagbridgev1.Task{Script: &dagbridgev1.Script{Text: text}} }
+	big := strings.Repeat("x", 4<<20)
+	container := command("true")
+	container.Container = &dagbridgev1.Container{Image: "busybox"}
+	for name, c := range map[string]struct {
+		task *dagbridgev1.Task
+		want []string
+	}{
+		"a script over 4 MiB":         {script("#!/bin/sh\n#" + big), []string{"script.text: the job script has 42", "Slurm takes 4194303 at most"}},
+		"a command over 4 MiB":        {command("true", big), []string{"command: the job script has 42"}},
+		"an empty script":             {script("\n \n"), []string{"script.text: the script is empty"}},
+		"DOS line ends at its head":   {script("#!/bin/sh\r\ntrue\n"), []string{"script.text: the script has DOS line ends"}},
+		"an image":                    {container, []string{"container: containers on Slurm are not supported yet"}},
+		"an image alone":              {&dagbridgev1.Task{Container: &dagbridgev1.Container{Image: "busybox"}}, []string{"container:"}},
+		"quantities that are none":    {with(command("true"), &dagbridgev1.Resources{Cpu: "many", Memory: "16 GB"}), []string{`resources.cpu: "many"`, `resources.memory: "16 GB"`}},
+		"what a field says":           {options("mem", "1G", "time", "5"), []string{`slurm.options["mem"]: use resources.memory`, `slurm.options["time"]: use resources.timeLimit`}},
+		"what is the gateway's":       {options("job-name", "x", "array", "1-2"), []string{`slurm.options["job-name"]: not for tasks: the gateway recognises`, "use array.items"}},
+		"what one way in cannot say":  {options("switches", "1"), []string{`slurm.options["switches"]: slurmrestd cannot carry it`}},
+		"a misspelt option":           {options("constrain", "ib"), []string{`the nearest one is "constraint"`}},
+		"a flag with a value":         {options("spread-job", "yes"), []string{"it takes no value"}},
+		"an option without its value": {options("constraint", ""), []string{"it needs a value"}},
+		"a number that is none":       {options("nice", "very"), []string{`"very" is not a whole number`}},
+		"a value slurmrestd refuses":  {options("signal", "B:USR1@60", "exclusive", "yes", "mem-per-cpu", "1GiB"), []string{`slurmrestd cannot say "B:"`, `"yes" is not "", "user" or "mcs"`, `"1GiB" is not a size`}},
+		"one thing said twice": {with(options("mem-per-cpu", "1G", "cpus-per-gpu", "2", "gpus", "1", "gres", "gpu:1", "ntasks", "4", "requeue", "", "no-requeue", ""),
+			&dagbridgev1.Resources{Cpu: "1", Memory: "1Gi", Gpus: []*dagbridgev1.Gpu{{}}, TasksPerNode: 2}),
+			[]string{`["mem-per-cpu"]: resources.memory says it`, `["cpus-per-gpu"]: resources.cpu`, `["gpus"]: resources.gpus`, `["gres"]: resources.gpus`, `["ntasks"]: the number`, `["requeue"]: no-requeue`}},
+	} {
+		job, faults := slurm.Translate(slurm.Site{WorkDir: "/w", User: "u"}, submission(c.task))
+		require.Nil(t, job, name)
+		for _, want := range c.want {
+			require.Contains(t, faults.Error(), want, name)
+		}
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(strings.Split(faults.Error(), "\n")))), len(faults), "each fault is a line: %s", name)
+	}
+}
+
+func TestAnArrayBeyondTheClustersIndicesIsRefused(t *testing.T) {
+	t.Parallel()
+	task := command("true")
+	task.Array = &dagbridgev1.Array{}
+	s := submission(task)
+	for i := range 1002 {
+		task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
+		s.Instances = append(s.Instances, translators.Instance{Position: i, JobID: "j"})
+	}
+	_, faults := slurm.Translate(slurm.Site{WorkDir: "/w", User: "u"}, s)
+	require.Equal(t, translators.Faults{{
+		Field: "array.items", Description: "item 1001 is beyond the array indices that the cluster takes, 0 to 1000 (MaxArraySize=1001)",
+	}}, faults)
+	job, faults := slurm.Translate(slurm.Site{WorkDir: "/w", User: "u", MaxArraySize: 1002}, s)
+	require.Empty(t, faults)
+	require.Equal(t, "0-1001", job.Array)
+}
+
+func TestCPUsAreRoundedUp(t *testing.T) {
+	t.Parallel()
+	for cpu, want := range map[string]int{"11m": 1, "250m": 1, "1500m": 2, "2": 2, "0": 0, "": 0, "2.5": 3, "1.0001": 2} {
+		job, faults := slurm.Translate(slurm.Site{WorkDir: "/w", User: "u"}, submission(with(command("true"), &dagbridgev1.Resources{Cpu: cpu})))
+		require.Empty(t, faults)
+		require.Equal(t, want, job.CPUsPerTask, cpu)
+	}
+}
+
+func TestTheSameSubmissionGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	task := options("constraint", "ib", "nice", "5", "wckey", "w")
+	task.Env = map[string]string{"A": "1", "B": "2", "C": "3", "D": "4"}
+	job, _ := slurm.Translate(slurm.Site{WorkDir: "/w", User: "u"}, submission(task))
+	for range 20 {
+		again, _ := slurm.Translate(slurm.Site{WorkDir: "/w", User: "u"}, submission(task))
+		require.Equal(t, job, again)
+		require.Equal(t, job.Text(), again.Text())
+		require.Equal(t, job.Arguments(), again.Arguments())
+	}
+}
