@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -86,6 +87,10 @@ func sentences(s *status.Status) string {
 	}
 	if lines != "" {
 		return "the request is refused:" + lines
+	}
+	// Of a connection that did not come about, what is behind gRPC's layers.
+	if _, why, ok := strings.Cut(s.Message(), "transport: "); ok {
+		return "the gateway cannot be reached: " + strings.Trim(why, `"`)
 	}
 	return s.Message()
 }

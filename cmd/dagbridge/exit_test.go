@@ -24,15 +24,19 @@ func TestReport(t *testing.T) {
 		code int
 		text string
 	}{
-		"a conflict":             {status.Error(codes.AlreadyExists, "it differs"), 2, "dagbridge: it differs\n"},
-		"all faults":             {refused.Err(), 2, "dagbridge: the request is refused:\n  tasks[0].resources.cpu: is no number\n  tasks[1].upstream[0].task: is unknown\n"},
-		"an error of usage":      {errors.New("no such flag"), 2, "dagbridge: no such flag\n"},
-		"internal":               {status.Error(codes.Internal, "internal error 17"), 125, "dagbridge: internal error 17\n"},
-		"not found":              {status.Error(codes.NotFound, "no such job"), 4, "dagbridge: no such job\n"},
-		"nothing":                {nil, 0, ""},
-		"the job's own code":     {&exitError{code: 3}, 3, ""},
-		"unauthenticated":        {status.Error(codes.Unauthenticated, "a token is needed"), 125, "dagbridge: a token is needed\n"},
-		"unreachable":            {status.Error(codes.Unavailable, "connection refused"), 125, "dagbridge: connection refused\n"},
+		"a conflict":         {status.Error(codes.AlreadyExists, "it differs"), 2, "dagbridge: it differs\n"},
+		"all faults":         {refused.Err(), 2, "dagbridge: the request is refused:\n  tasks[0].resources.cpu: is no number\n  tasks[1].upstream[0].task: is unknown\n"},
+		"an error of usage":  {errors.New("no such flag"), 2, "dagbridge: no such flag\n"},
+		"internal":           {status.Error(codes.Internal, "internal error 17"), 125, "dagbridge: internal error 17\n"},
+		"not found":          {status.Error(codes.NotFound, "no such job"), 4, "dagbridge: no such job\n"},
+		"nothing":            {nil, 0, ""},
+		"the job's own code": {&exitError{code: 3}, 3, ""},
+		"unauthenticated":    {status.Error(codes.Unauthenticated, "a token is needed"), 125, "dagbridge: a token is needed\n"},
+		"unreachable":        {status.Error(codes.Unavailable, "connection refused"), 125, "dagbridge: connection refused\n"},
+		"no connection": {
+			status.Error(codes.Unavailable, `failed after 4 attempts: connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`),
+			125, "dagbridge: the gateway cannot be reached: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused\n",
+		},
 		"with a code of its own": {exitf(exitNotFound, "no output %q", "auc"), 4, "dagbridge: no output \"auc\"\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
