@@ -161,7 +161,8 @@ type Finding struct {
 	Held []string
 	// Proof is a sentence: who said so.
 	Proof string
-	// Started: of Absent, its start marker is there all the same, so it did run.
+	// Started: of Absent, its start marker is there all the same, so it did run. An array of which some instance has left a
+	// marker is Found, by the id in it: a look tells of each.
 	Started bool
 }
 

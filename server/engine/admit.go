@@ -84,23 +84,32 @@ func (e *Engine) surroundings() surroundings {
 	return surroundings{
 		known: func(key *dagbridgev1.TaskKey) bool { return newest(key) != "" },
 		node: func(key *dagbridgev1.TaskKey) (graph.Node, bool) {
-			m := e.mem
-			id := newest(key)
-			m.mu.RLock()
-			defer m.mu.RUnlock()
-			n := m.nodes[id]
-			if n == nil || graph.IsTerminal(n.rec.GetJob().GetState()) {
-				return graph.Node{}, false
-			}
-			task, cluster := n.task, n.rec.GetJob().GetCluster()
-			parent := m.nodes[n.rec.GetJob().GetParent()]
-			if task == nil {
-				task = graph.InstanceTask(parent.task, int(n.rec.GetPosition()))
-			}
-			keeps := e.byName[cluster] != nil && e.byName[cluster].Backend.Capabilities().Dependencies && !n.rec.GetUnrolled()
-			return graph.Node{Task: task, Cluster: cluster, KeepsDependencies: keeps, Existing: true}, true
+			return e.existing(newest(key))
 		},
 	}
+}
+
+// existing is an earlier job as graph sees it: live, or ended.
+func (e *Engine) existing(id string) (graph.Node, bool) {
+	node := graph.Node{Existing: true}
+	err := e.store.View(func(tx *store.Tx) error {
+		rec := tx.Record(id)
+		if rec == nil {
+			return errorf(NotFound, "there is no job %s", id)
+		}
+		job := rec.GetJob()
+		node.Cluster = job.GetCluster()
+		if node.Task = tx.Task(id); job.GetParent() != "" {
+			node.Task = graph.InstanceTask(tx.Task(job.GetParent()), int(rec.GetPosition()))
+		}
+		c := e.byName[node.Cluster]
+		node.KeepsDependencies = c != nil && c.Backend.Capabilities().Dependencies && !rec.GetUnrolled()
+		if graph.IsTerminal(job.GetState()) {
+			node.Ended = job.GetState()
+		}
+		return nil
+	})
+	return node, err == nil
 }
 
 // admit checks a workflow and makes its jobs durable, in one transaction.

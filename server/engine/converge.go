@@ -60,14 +60,36 @@ func (m *memory) holds(n *node, is func(*node) bool) bool {
 type orders struct {
 	cancels []backend.Known
 	changes []backend.Change
+	marks   []mark
 	// shown are jobs held until the scheduler has shown their dependencies, which it has.
 	shown []*node
+}
+
+// mark is a native job that is gone and must not start late.
+type mark struct {
+	node  *node
+	known backend.Known
+}
+
+// toMark is what of a unit must not start any more. mu is held.
+func (m *memory) toMark(n *node) (backend.Known, bool) {
+	k := m.known(n)
+	k.Positions = nil
+	some := false
+	for pos, left := range n.marks {
+		if some = some || !left; !left && pos >= 0 {
+			k.Positions = append(k.Positions, pos)
+		}
+	}
+	slices.Sort(k.Positions)
+	return k, some
 }
 
 // converge orders what is wanted: once when it comes to be wanted, and again after every look that shows it is not so.
 func (e *Engine) converge(ctx context.Context, c *cluster) {
 	o := e.orders(c)
 	e.cancel(ctx, c, o.cancels)
+	e.leaveMarks(ctx, c, o.marks)
 	if len(o.changes) > 0 {
 		for i, err := range c.Backend.Alter(ctx, o.changes) {
 			if err != nil {
@@ -86,6 +108,33 @@ func (e *Engine) converge(ctx context.Context, c *cluster) {
 	})
 	if err != nil {
 		e.log.Error("recording releases", "cluster", c.Name, "error", err)
+	}
+}
+
+// leaveMarks sees to it that tokens which are to be followed by others never start.
+func (e *Engine) leaveMarks(ctx context.Context, c *cluster, marks []mark) {
+	if len(marks) == 0 {
+		return
+	}
+	known := make([]backend.Known, len(marks))
+	for i, m := range marks {
+		known[i] = m.known
+	}
+	errs := c.Backend.Cancel(ctx, known)
+	e.mem.mu.Lock()
+	defer e.mem.mu.Unlock()
+	for i, err := range errs {
+		n := marks[i].node
+		if err != nil || current(n.rec).GetToken() != known[i].Ref.Token {
+			continue
+		}
+		for _, pos := range known[i].Positions {
+			n.marks[pos] = true
+		}
+		if len(known[i].Positions) == 0 {
+			n.marks[-1] = true
+		}
+		e.mem.mark(n)
 	}
 }
 
@@ -112,6 +161,9 @@ func (e *Engine) orders(c *cluster) orders {
 	for _, n := range nodes {
 		fresh := n.fresh
 		n.fresh, n.ordered = false, true
+		if k, ok := m.toMark(n); ok {
+			o.marks = append(o.marks, mark{n, k})
+		}
 		if k, ok := m.toCancel(n); ok {
 			o.cancels = append(o.cancels, k)
 		} else if !n.unwanted() {

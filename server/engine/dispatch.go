@@ -45,7 +45,11 @@ func (e *Engine) open(c *cluster) bool {
 	if e.now().Before(c.busyUntil) {
 		return false
 	}
-	return c.verified || len(e.mem.units(c.Name, func(n *node) bool { return current(n.rec).GetNativeId() != "" })) == 0
+	if !c.verified {
+		// With no native job there is nothing to verify, and what is submitted from here on needs no verifying.
+		c.verified = len(e.mem.units(c.Name, func(n *node) bool { return current(n.rec).GetNativeId() != "" })) == 0
+	}
+	return c.verified
 }
 
 // mayGo: nothing on this side keeps the node from being submitted now. room counts what this wave adds to each array that
@@ -140,12 +144,17 @@ func (n *node) positions() []int {
 func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 	d := translators.Dependencies{Any: n.rec.GetAnyDependency()}
 	for i, u := range n.ups {
-		up, kind := m.nodes[u.id], translators.DependencyType(n.rec.GetDependencyTypes()[i])
-		if ended := m.state(u.id); d.Any && graph.IsTerminal(ended) && (kind == translators.AfterAny || (kind == translators.AfterOK) == (ended == dagbridgev1.Job_SUCCEEDED)) {
+		up, kind, state := m.nodes[u.id], translators.DependencyType(n.rec.GetDependencyTypes()[i]), m.state(u.id)
+		switch {
+		case kind == "":
+			continue // the rule does not wait for it
+		case !graph.IsTerminal(state) && up != nil:
+		case satisfies(kind, state) && d.Any:
 			return translators.Dependencies{}, true // one is enough, and this is it
-		}
-		if up == nil || graph.IsTerminal(up.rec.GetJob().GetState()) || kind == "" {
-			continue // it has ended, which is resolved here, or the rule does not wait for it
+		case satisfies(kind, state) || d.Any:
+			continue // resolved here
+		default:
+			return d, false // it may be tried again; else the job has ended with it
 		}
 		id := current(up.rec).GetNativeId()
 		if id == "" || len(up.goneSince) > 0 {
@@ -155,7 +164,20 @@ func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 			Type: kind, NativeID: id, Delay: u.edge.GetDelay().AsDuration(),
 		})
 	}
-	return d, true
+	// Of alternatives that have all failed none may be dropped: what is left would be nothing to wait for.
+	return d, !d.Any || len(d.Terms) > 0
+}
+
+// satisfies: an upstream that ended so satisfies a dependency of this type.
+func satisfies(kind translators.DependencyType, state dagbridgev1.Job_State) bool {
+	switch kind {
+	case translators.AfterAny, translators.After:
+		return true
+	case translators.AfterNotOK:
+		return state != dagbridgev1.Job_SUCCEEDED
+	default:
+		return state == dagbridgev1.Job_SUCCEEDED
+	}
 }
 
 // state of a job that lives or whose run does. mu is held.

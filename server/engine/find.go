@@ -46,6 +46,9 @@ func (e *Engine) find(ctx context.Context, c *cluster) {
 	e.mem.mu.Lock()
 	for i, n := range nodes {
 		n.inFlight = false
+		if err == nil && findings[i].Presence != backend.Uncertain {
+			n.rechecked, n.recheck = n.recheck || n.rechecked, false
+		}
 		if err == nil && findings[i].Presence != backend.Uncertain && !n.awaitsProof() {
 			n.maybe = false
 		} else {
@@ -70,7 +73,10 @@ func (t *txn) found(c *cluster, n *node, want backend.Want, f backend.Finding) [
 	if current(rec).GetToken() != want.Token {
 		return nil
 	}
-	refs := slices.DeleteFunc(slices.Clone(f.Refs), func(r backend.NativeRef) bool { return t.e.mem.isDouble(n, r.ID) })
+	rechecked := t.e.mem.holds(n, func(n *node) bool { return n.recheck })
+	refs := slices.DeleteFunc(slices.Clone(f.Refs), func(r backend.NativeRef) bool {
+		return t.e.mem.isDouble(n, r.ID) || rechecked && r.ID == current(rec).GetNativeId() // which is gone
+	})
 	switch {
 	case f.Presence == backend.Uncertain:
 		t.waits(n, "CLUSTER_UNREACHABLE", "whether the scheduler has it is being found out: "+f.Proof)

@@ -64,6 +64,11 @@ type node struct {
 	fresh bool
 	// ordered: what is wanted of the native job has been ordered, and a look has to show whether it was done.
 	ordered bool
+	// recheck: it is gone and had started, as this or as another native job with its token, which is looked for once more.
+	recheck, rechecked bool
+	// marks are the positions whose token must not start any more, since it is to be followed by another; true once the mark
+	// is left.
+	marks map[int]bool
 	// kidCancel: an instance of the array has been cancelled on its own.
 	kidCancel bool
 	// goneSince is when complete answers began to have no trace of it; of a unit that is an array, of each position.
@@ -132,7 +137,7 @@ func (n *node) nothingToClean() bool {
 
 // toFind: a look for its token is due.
 func (n *node) toFind() bool {
-	return n.maybe || n.rec.GetSuspect() && (current(n.rec).GetNativeId() != "" || n.unwanted())
+	return n.maybe || n.recheck || n.rec.GetSuspect() && (current(n.rec).GetNativeId() != "" || n.unwanted())
 }
 
 // unwanted: its native job, or with an array all of it, has to go.
@@ -151,13 +156,47 @@ func (n *node) toRelease() bool {
 
 // wantsOrder: something is wanted of the native job that nobody has ordered yet.
 func (n *node) wantsOrder() bool {
-	if n.ordered || n.inFlight {
+	if n.inFlight {
+		return false
+	}
+	for _, left := range n.marks {
+		if !left {
+			return true
+		}
+	}
+	if n.ordered {
 		return false
 	}
 	if current(n.rec).GetNativeId() == "" {
 		return n.uncertain() && n.unwanted() // only the mark can be left
 	}
 	return n.unwanted() || n.toRelease() || n.kidCancel
+}
+
+// marked notes that a position's token must not start any more, and says whether the mark is left already.
+func (m *memory) marked(n *node, position int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left, asked := n.marks[position]
+	if !asked {
+		if n.marks == nil {
+			n.marks = map[int]bool{}
+		}
+		n.marks[position] = false
+		m.mark(n)
+	}
+	return left
+}
+
+// askRecheck has a token looked for once more, and says whether it has been already.
+func (m *memory) askRecheck(n *node) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !n.rechecked {
+		n.recheck = true
+		m.mark(n)
+	}
+	return n.rechecked
 }
 
 func live(rec *storev1.JobRecord) bool {
@@ -405,6 +444,7 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 	if before := current(n.rec); before.GetToken() != current(rec).GetToken() {
 		n.maybe, n.seen, n.fresh, n.goneSince, n.duplicates = false, nil, false, nil, nil
 		n.deadSince, n.dead = time.Time{}, nil
+		n.recheck, n.rechecked, n.marks = false, false, nil
 	}
 	if from, to := n.rec.GetJob().GetState(), rec.GetJob().GetState(); graph.IsTerminal(to) && !graph.IsTerminal(from) {
 		e.metrics.Ended(rec.GetJob().GetCluster(), to.String())

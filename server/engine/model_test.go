@@ -170,6 +170,9 @@ func (m *model) submit() {
 				task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
 			}
 		}
+		if rapid.IntRange(0, 4).Draw(m.t, "tries") == 0 {
+			task.MaxTries, task.RetryWindow = 3, durationpb.New(30*time.Second)
+		}
 		if rapid.IntRange(0, 9).Draw(m.t, "second run") == 0 {
 			no := false
 			task.AtMostOnce = &no

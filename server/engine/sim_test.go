@@ -73,7 +73,9 @@ type sim struct {
 	snapID   int
 	acct     []simJob
 	late     []lateRequest
-	start    map[string]marker
+	// inputs of the last submission.
+	inputs []translators.Input
+	start  map[string]marker
 	// succeeded: the success markers, by the folder's job id and position.
 	succeeded map[string]bool
 	// cancelled: the marks of cancels.
@@ -170,6 +172,7 @@ func (s *sim) submitOne(sub translators.Submission) backend.SubmitResult {
 func (s *sim) take(sub translators.Submission) string {
 	id := strconv.Itoa(s.nextID)
 	s.nextID++
+	s.inputs = sub.Inputs
 	s.logf("takes %s as %s held=%v depends=%v", sub.Token, id, sub.Hold, sub.Depends.Terms)
 	one := simJob{
 		id: id, position: -1, token: sub.Token, jobID: sub.Job.GetId(), state: dagbridgev1.Job_SUBMITTED, held: sub.Hold,
@@ -195,12 +198,13 @@ func (s *sim) Find(_ context.Context, wants []backend.Want) []backend.Finding {
 			out[i] = backend.Finding{Presence: backend.Uncertain, Proof: errDown.Error()}
 			continue
 		}
-		out[i] = s.findOne(want.Token)
+		out[i] = s.findOne(want)
 	}
 	return out
 }
 
-func (s *sim) findOne(token string) backend.Finding {
+func (s *sim) findOne(want backend.Want) backend.Finding {
+	token := want.Token
 	f := backend.Finding{Presence: backend.Absent, Proof: "neither controller nor accounting knows it"}
 	seen := map[string]bool{}
 	add := func(id string, submit time.Time) {
@@ -223,9 +227,15 @@ func (s *sim) findOne(token string) backend.Finding {
 			}
 		}
 	}
-	for key, m := range s.start {
-		if t, _, _ := strings.Cut(key, "/"); t == token {
-			add(m.nativeID, time.Time{})
+	if f.Presence == backend.Absent {
+		for key, m := range s.start {
+			if t, _, _ := strings.Cut(key, "/"); t != token {
+				continue
+			}
+			f.Started = true
+			if _, over := s.exit[key]; over || len(want.Positions) > 0 {
+				add(m.nativeID, time.Time{})
+			}
 		}
 	}
 	slices.SortFunc(f.Refs, func(a, b backend.NativeRef) int { return a.SubmitTime.Compare(b.SubmitTime) })
@@ -269,8 +279,8 @@ func (s *sim) lookOne(ref backend.NativeRef, pos int) backend.Observation {
 	obs.Gone = true
 	key := markerKey(ref.Token, pos)
 	m, started := s.start[key]
-	obs.Started = started && m.nativeID == ref.ID
-	if code, ok := s.exit[key]; ok && obs.Started {
+	obs.Started = started
+	if code, ok := s.exit[key]; ok && m.nativeID == ref.ID {
 		s.tellEnd(&obs, code)
 	}
 	return obs
@@ -326,9 +336,11 @@ func (s *sim) Alter(_ context.Context, changes []backend.Change) []error {
 }
 
 func (s *sim) Cancel(_ context.Context, known []backend.Known) []error {
-	for _, k := range known {
+	errs := make([]error, len(known))
+	for i, k := range known {
 		s.w.point()
 		if s.down || s.w.chance(8, "cancel fault") {
+			errs[i] = errDown
 			continue
 		}
 		for _, j := range s.jobs {
@@ -346,7 +358,7 @@ func (s *sim) Cancel(_ context.Context, known []backend.Known) []error {
 			}
 		}
 	}
-	return make([]error, len(known))
+	return errs
 }
 
 func (s *sim) Log(context.Context, backend.NativeRef, *dagbridgev1.Job, int, string, int64) (io.ReadCloser, int64, error) {
@@ -470,6 +482,9 @@ func (s *sim) waitedFor(j *simJob) bool {
 }
 
 func (s *sim) logf(format string, args ...any) {
+	if s.w.t == nil {
+		return
+	}
 	s.w.t.Logf("%s %s "+format, append([]any{s.w.now.Format("04:05"), s.name}, args...)...)
 }
 
@@ -573,6 +588,8 @@ func (s *sim) amnesia() {
 			}
 		} else if now != nil && old.state == dagbridgev1.Job_RUNNING {
 			j = *now
+		} else if now == nil && old.state == dagbridgev1.Job_RUNNING {
+			continue // it had ended long since, and the node has told
 		}
 		s.jobs = append(s.jobs, &j)
 	}
