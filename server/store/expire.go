@@ -130,11 +130,12 @@ func (r runsLive) live(tx *Tx, rec *storev1.JobRecord) bool {
 		return known
 	}
 	r[run] = false
-	tx.RunJobs(run, func(id string) bool {
-		key, _ := parseID(id)
-		r[run] = tx.get(lists, list(listLive, nil, key)) != nil
-		return !r[run]
-	})
+	if key, ok := parseID(run); ok {
+		tx.scan(lists, list(listRunJobs, key), func(key, _ []byte) bool {
+			r[run] = tx.get(lists, list(listLive, nil, key[len(key)-idLen:])) != nil
+			return !r[run]
+		})
+	}
 	return r[run]
 }
 

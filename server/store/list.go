@@ -16,8 +16,8 @@ const (
 	// DefaultPageSize and MaxPageSize of lists.
 	DefaultPageSize = 100
 	MaxPageSize     = 1000
-	// pageBudget bounds how many index entries and records one page looks at, some 30 ms.
-	pageBudget = 10_000
+	// pageBudget bounds how many index entries and records one page looks at, some 20 ms.
+	pageBudget = 5_000
 )
 
 // List answers with the jobs that a filter chooses, newest first (an array's instances: the highest position first), and the

@@ -42,21 +42,16 @@ func (tx *Tx) RunNamed(deployment, orchestrator, workflow, run string) string {
 // RunJobs calls fn for the jobs of a run, oldest first, array instances left out, until it returns false.
 func (tx *Tx) RunJobs(runID string, fn func(id string) bool) {
 	if run, ok := parseID(runID); ok {
-		tx.scan(lists, list(listRunJobs, run), func(key, _ []byte) bool { return fn(formatID(key[len(key)-idLen:])) })
+		tx.each(lists, list(listRunJobs, run), func(key []byte) bool { return fn(formatID(key[len(key)-idLen:])) })
 	}
 }
 
 func (tx *Tx) removeRunIfEmpty(runID string) {
-	empty := true
-	tx.RunJobs(runID, func(string) bool {
-		empty = false
-		return false
-	})
 	run := tx.Run(runID)
-	if !empty || run == nil {
+	id, _ := parseID(runID)
+	if run == nil || tx.any(lists, list(listRunJobs, id)) {
 		return
 	}
-	id, _ := parseID(runID)
 	name := runName(run.GetDeployment(), run.GetOrchestrator(), run.GetWorkflow(), run.GetRun())
 	if bytes.Equal(tx.get(runnames, name), id) {
 		tx.delete(runnames, name)

@@ -66,12 +66,7 @@ func (tx *Tx) dropBody(digest, id []byte) {
 		return
 	}
 	tx.delete(lists, list(listBody, digest, id))
-	used := false
-	tx.scan(lists, list(listBody, digest), func(_, _ []byte) bool {
-		used = true
-		return false
-	})
-	if !used {
+	if !tx.any(lists, list(listBody, digest)) {
 		tx.delete(bodies, digest)
 	}
 }

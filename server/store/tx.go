@@ -102,24 +102,39 @@ func (tx *Tx) write(b bucket, key []byte, m proto.Message) {
 	tx.put(b, key, value)
 }
 
-// scan calls fn for the keys with a prefix, in ascending order, until it returns false. In Update fn may put: it is called
-// for what was there before.
+// scan calls fn for the keys with a prefix, in ascending order, until it returns false. fn must not put: that moves what the
+// cursor stands on.
 func (tx *Tx) scan(b bucket, prefix []byte, fn func(key, value []byte) bool) {
 	c := tx.bucket(b).Cursor()
-	var found []entry
 	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-		if tx.writable() {
-			// A put moves what a cursor stands on.
-			found = append(found, entry{b, k, v})
-		} else if !fn(k, v) {
+		if !fn(k, v) {
 			return
 		}
 	}
-	for _, e := range found {
-		if !fn(e.key, e.value) {
+}
+
+// each is scan for functions that may put, called for the keys that were there before.
+func (tx *Tx) each(b bucket, prefix []byte, fn func(key []byte) bool) {
+	if !tx.writable() {
+		tx.scan(b, prefix, func(key, _ []byte) bool { return fn(key) })
+		return
+	}
+	var keys [][]byte
+	tx.scan(b, prefix, func(key, _ []byte) bool {
+		keys = append(keys, key)
+		return true
+	})
+	for _, key := range keys {
+		if !fn(key) {
 			return
 		}
 	}
+}
+
+// any: there is a key with the prefix.
+func (tx *Tx) any(b bucket, prefix []byte) bool {
+	k, _ := tx.bucket(b).Cursor().Seek(prefix)
+	return k != nil && bytes.HasPrefix(k, prefix)
 }
 
 func (tx *Tx) writable() bool { return tx.bolt.Writable() }
@@ -233,7 +248,7 @@ func (tx *Tx) Named(key *dagbridgev1.TaskKey, try int32, uid string) string {
 // Children calls fn for the instances of an array, in the order of their positions, until it returns false.
 func (tx *Tx) Children(parentID string, fn func(id string) bool) {
 	if parent, ok := parseID(parentID); ok {
-		tx.scan(lists, list(listChildren, parent), func(key, _ []byte) bool { return fn(formatID(key[len(key)-idLen:])) })
+		tx.each(lists, list(listChildren, parent), func(key []byte) bool { return fn(formatID(key[len(key)-idLen:])) })
 	}
 }
 
@@ -242,7 +257,7 @@ func (tx *Tx) Children(parentID string, fn func(id string) bool) {
 func (tx *Tx) Live(fn func(*storev1.JobRecord) bool) {
 	more := true
 	for _, tag := range []byte{listLive, listLiveInstances} {
-		tx.scan(lists, []byte{tag}, func(key, _ []byte) bool {
+		tx.each(lists, []byte{tag}, func(key []byte) bool {
 			more = more && fn(tx.Record(formatID(key[1:])))
 			return more
 		})
@@ -253,7 +268,7 @@ func (tx *Tx) Live(fn func(*storev1.JobRecord) bool) {
 // returns false. Schedulers use ids again, so there may be several.
 func (tx *Tx) Native(cluster, nativeID string, fn func(jobID string, attempt int32) bool) {
 	prefix := appendPart(appendPart(nil, nativeID), cluster)
-	tx.scan(natives, prefix, func(key, _ []byte) bool {
+	tx.each(natives, prefix, func(key []byte) bool {
 		tail := key[len(prefix)+8:]
 		return fn(formatID(tail[:idLen]), sortedInt32(tail[idLen:]))
 	})
