@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,20 +25,16 @@ const deadline = 2 * time.Minute
 
 func TestMain(m *testing.M) { slurmtest.Main(m) }
 
-// binary is the program, built once.
-var binary = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "dagbridge-bin-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(folder, "dagbridge")
+// build builds the program into the cluster's folder, which goes away with the tests; once, since the Go tool sees to that.
+func build(t *testing.T, c *slurmtest.Cluster) string {
+	t.Helper()
+	path := filepath.Join(c.Prefix, "dagbridge")
 	command := exec.Command("go", "build", "-o", path, "github.com/dagbridge/dagbridge/cmd/dagbridge")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-})
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
 
 // gateway is one in front of a Slurm, reached as the cluster "hpc".
 type gateway struct {
@@ -56,10 +51,7 @@ type gateway struct {
 // newGateway starts one that reaches Slurm by "rest" or by "cli".
 func newGateway(t *testing.T, c *slurmtest.Cluster, way string) *gateway {
 	t.Helper()
-	g := &gateway{slurm: c, workDir: c.WorkDir(t), config: filepath.Join(t.TempDir(), "dagbridge.yaml")}
-	var err error
-	g.binary, err = binary()
-	require.NoError(t, err)
+	g := &gateway{binary: build(t, c), slurm: c, workDir: c.WorkDir(t), config: filepath.Join(t.TempDir(), "dagbridge.yaml")}
 	how := fmt.Sprintf("cli: {path: %q}", c.Bin())
 	if way == "rest" {
 		how = fmt.Sprintf("rest: {url: %q, user: %q, tokenFile: %q}", c.URL, slurmtest.User, c.TokenFile(t))
