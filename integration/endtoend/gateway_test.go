@@ -25,7 +25,7 @@ const deadline = 2 * time.Minute
 
 func TestMain(m *testing.M) { slurmtest.Main(m) }
 
-// build builds the program into the cluster's folder, which goes away with the tests; once, since the Go tool sees to that.
+// build builds the program into the cluster's folder, which goes away with the tests.
 func build(t *testing.T, c *slurmtest.Cluster) string {
 	t.Helper()
 	path := filepath.Join(c.Prefix, "dagbridge")
