@@ -32,7 +32,7 @@ func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emi
 // observer is one Observe: what it must remember from one look to the next.
 type observer struct {
 	b *Backend
-	// lagging are jobs that the controller has no more and accounting still calls live, since when.
+	// lagging are jobs that the controller has no more and of which accounting has not all yet, since when.
 	lagging map[instance]time.Time
 	// accountingFrom is when accounting, having failed, is asked again: it may have hung until our patience ended.
 	accountingFrom time.Time
@@ -107,7 +107,7 @@ func (o *observer) follow(ctx context.Context, missing []absent) []backend.Obser
 	var news []backend.Observation
 	for _, job := range missing {
 		r := x.at(job.known.Ref, job.position)
-		if r != nil && r.ended() {
+		if r != nil && r.ended() && (!r.end.IsZero() || o.lagged(before, job)) { // accounting may have a state first, and the rest later
 			news = append(news, o.b.observe(job.known, job.position, r))
 			continue
 		}
