@@ -36,6 +36,17 @@ func OutputsPath(site Site, user, jobID string, position int) string {
 	return Dir(site, jobID) + "/outputs" + suffix(position) + ".json"
 }
 
+// SucceededPath is the file by which jobs that come after a program see that it has succeeded, whichever attempt it was.
+func SucceededPath(site Site, user, jobID string, position int) string {
+	site.User = user
+	return Dir(site, jobID) + "/succeeded" + suffix(position)
+}
+
+// CancelMark is the file that keeps a token from starting; the gateway makes it.
+func CancelMark(site Site, jobID, token string, position int) string {
+	return attemptPath(site, jobID, token, position) + ".cancelled"
+}
+
 // attemptPath is the common beginning of an attempt's files.
 func attemptPath(site Site, jobID, token string, position int) string {
 	return Dir(site, jobID) + "/" + attempt(token) + suffix(position)

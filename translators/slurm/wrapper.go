@@ -28,6 +28,10 @@ const (
 	ExitOutputsRefused = 121
 	// ExitNoFolder: the job's folder cannot be written to; nothing was run.
 	ExitNoFolder = 122
+	// ExitPremature: an upstream that must have succeeded has not; nothing was run and no marker written.
+	ExitPremature = 123
+	// ExitCancelled: the mark of a cancel was there; nothing was run and no marker written.
+	ExitCancelled = 124
 )
 
 // common begins the part of the script that does not depend on the task.
@@ -44,6 +48,11 @@ func (t *translation) wrapper(b *strings.Builder) {
 	} {
 		fmt.Fprintf(b, "%s=%s\n", v[0], Quote(v[1]))
 	}
+	guard := make([]string, len(s.Guard))
+	for i, up := range s.Guard {
+		guard[i] = Quote(SucceededPath(t.site, t.site.User, up.JobID, up.Position))
+	}
+	fmt.Fprintf(b, "guard=(%s)\n", strings.TrimPrefix(continued(guard), " "))
 	key := s.Job.GetKey()
 	for _, v := range append(instance(s.Job.GetId(), key.GetMapIndex()...),
 		"DAGBRIDGE_TASK="+key.GetTask(), "DAGBRIDGE_RUN="+key.GetRun(), "DAGBRIDGE_TRY="+strconv.Itoa(int(s.Job.GetTryNumber()))) {

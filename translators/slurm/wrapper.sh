@@ -1,6 +1,8 @@
 
-# end CODE SENTENCE is the last act: the exit marker, written whole or not at all, then the exit.
+# end CODE SENTENCE is the last act: the exit marker, written whole or not at all, then the exit. Before it, of a success, the
+# file that jobs after this one look for.
 end() {
+  [ "$1" -ne 0 ] || : >"$dir/succeeded${position:+_$position}"
   printf 'id=%s\nrestart=%s\nexit=%s\nend=%s\nsentence=%s\n' "$id" "$restart" "$1" "$(date +%s)" "$2" >"$dagbridge_base.exit.new" &&
     mv -f "$dagbridge_base.exit.new" "$dagbridge_base.exit"
   [ -z "$2" ] || printf 'dagbridge: %s\n' "$2" >&2
@@ -18,6 +20,13 @@ list_of() {
   printf ']'
 }
 
+# failing says whether one of the upstreams that must have succeeded has not.
+failing() {
+  local file
+  for file in "${guard[@]}"; do [ -e "$file" ] || return 0; done
+  return 1
+}
+
 position=${SLURM_ARRAY_TASK_ID-}
 id=${SLURM_ARRAY_JOB_ID-${SLURM_JOB_ID-?}}${position:+_$position}
 restart=${SLURM_RESTART_COUNT-0}
@@ -27,7 +36,25 @@ published=$dir/outputs${position:+_$position}.json
 mask=$(umask)
 umask 007
 
-# The start marker comes first: whoever finds it already there, and is not its owner requeued, is a second native job for
+# A cancel leaves a mark as well as an order: Slurm may forget the order when it is killed, or take a request that is late.
+if [ -e "$dagbridge_base.cancelled" ]; then
+  printf 'dagbridge: not run: it was cancelled\n' >&2
+  exit 124
+fi
+
+# Slurm takes a dependency on a job that it has lost, or purged, for satisfied. What has succeeded has left a file, which
+# another node may see a little late.
+patience=10
+while [ "${#guard[@]}" -gt 0 ] && failing; do
+  if [ "$patience" -eq 0 ]; then
+    printf 'dagbridge: not run: Slurm started this too early, what it waits for has not succeeded\n' >&2
+    exit 123
+  fi
+  patience=$((patience - 1))
+  sleep 1
+done
+
+# The start marker comes before anything else: whoever finds it already there, and is not its owner requeued, is a second native job for
 # the same try and must not run.
 if (set -o noclobber && printf '%s %s\n' "$id" "$restart" >"$dagbridge_base.start") 2>/dev/null; then
   :
@@ -42,7 +69,7 @@ else
   fi
   printf '%s %s\n' "$id" "$restart" >>"$dagbridge_base.start"
 fi
-rm -f "$dagbridge_base.exit" "$published"
+rm -f "$dagbridge_base.exit" "$published" "$dir/succeeded${position:+_$position}"
 
 # sbatch leaves this behind; a later srun would take it for its own --export.
 unset SLURM_EXPORT_ENV

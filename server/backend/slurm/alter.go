@@ -65,12 +65,18 @@ func (x index) waits(ref backend.NativeRef) bool {
 	return false
 }
 
-// Cancel ends what is still live of the jobs, a whole array by its id and some of its elements by theirs.
+// Cancel leaves the marks first, then ends what is still live of the jobs, a whole array by its id and some of its elements
+// by theirs.
 func (b *Backend) Cancel(ctx context.Context, jobs []backend.Known) []error {
 	errs := make([]error, len(jobs))
-	ids := make([]string, len(jobs))
+	var ids []string
 	for i, job := range jobs {
-		ids[i] = job.Ref.ID
+		if !job.Double {
+			errs[i] = b.leaveMarks(job)
+		}
+		if job.Ref.ID != "" {
+			ids = append(ids, job.Ref.ID)
+		}
 	}
 	x, err := b.look(ctx, ids)
 	if err != nil {

@@ -86,6 +86,33 @@ func (b *Backend) open(job *dagbridgev1.Job, path string) (*os.File, int64, erro
 	return file, info.Size(), nil
 }
 
+// leaveMarks keeps a job's token, or some positions of it, from starting.
+func (b *Backend) leaveMarks(k backend.Known) error {
+	root, err := os.OpenRoot(slurm.Dir(b.site, k.Job.GetId()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // without its folder no script of it runs
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	positions := k.Positions
+	if len(positions) == 0 {
+		positions = []int{-1}
+	}
+	for _, position := range positions {
+		mark := slurm.CancelMark(b.site, k.Job.GetId(), k.Ref.Token, position)
+		file, err := root.OpenFile(filepath.Base(mark), os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o660)
+		if err != nil {
+			return fmt.Errorf("the mark of a cancel cannot be left: %w", err)
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // readFile reads a small file of a job's; nil when there is none, one byte more than the limit when there is more.
 func (b *Backend) readFile(job *dagbridgev1.Job, path string, limit int64) ([]byte, error) {
 	file, _, err := b.open(job, path)

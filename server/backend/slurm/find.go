@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
@@ -99,8 +100,30 @@ func (b *Backend) found(findings []backend.Finding, wants []backend.Want, record
 		slices.SortFunc(mine, func(a, b backend.NativeRef) int {
 			return cmp.Or(a.SubmitTime.Compare(b.SubmitTime), cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
 		})
-		findings[i] = backend.Finding{Presence: backend.Found, Refs: mine, Proof: proof}
+		findings[i] = backend.Finding{Presence: backend.Found, Refs: mine, Held: held(records, mine), Proof: proof}
 	}
+}
+
+// held are the ids of those refs whose every record waits to be released.
+func held(records []record, refs []backend.NativeRef) []string {
+	var ids []string
+	for _, ref := range refs {
+		waiting := false
+		for i := range records {
+			r := &records[i]
+			if r.id != ref.ID || r.token() != ref.Token {
+				continue
+			}
+			native, known := r.native()
+			if waiting = known && native.State == dagbridgev1.Job_SUBMITTED && r.isHeld(); !waiting {
+				break
+			}
+		}
+		if waiting {
+			ids = append(ids, ref.ID)
+		}
+	}
+	return ids
 }
 
 // findMarkers looks for what the job itself has left in its folder, once nobody else knows it.
@@ -123,6 +146,12 @@ func (b *Backend) findMarkers(want backend.Want, proof string) backend.Finding {
 			}
 		}
 		started = started || m.started
+		if m.startID != "" && len(want.Positions) > 0 {
+			return backend.Finding{
+				Presence: backend.Found, Refs: []backend.NativeRef{{ID: m.startID, Token: want.Token}},
+				Proof: proof + ", but the start marker of an instance is there",
+			}
+		}
 	}
 	if started {
 		proof += fmt.Sprintf(", but its start marker is in %s", slurm.Dir(b.site, want.Job.GetId()))

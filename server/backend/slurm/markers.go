@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"errors"
 	"strings"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -11,8 +10,9 @@ import (
 
 // markers are what a job itself has left in its folder.
 type markers struct {
-	// started: the start marker is there.
+	// started: the start marker is there; by the native job of this id.
 	started bool
+	startID string
 	// end, when the exit marker is there.
 	end *slurm.Ending
 	// err: the folder could not be read.
@@ -24,15 +24,16 @@ const markerLimit = 64 << 10
 
 func (b *Backend) markers(job *dagbridgev1.Job, token string, position int) markers {
 	var m markers
-	file, _, err := b.open(job, slurm.StartMarker(b.site, job.GetId(), token, position))
-	switch {
-	case err == nil:
-		m.started = true
-		_ = file.Close()
-	case !errors.Is(err, backend.ErrNoFile):
+	text, err := b.readFile(job, slurm.StartMarker(b.site, job.GetId(), token, position), markerLimit)
+	if err != nil {
 		return markers{err: err}
 	}
-	text, err := b.readFile(job, slurm.ExitMarker(b.site, job.GetId(), token, position), markerLimit)
+	if m.started = text != nil; m.started {
+		// "77_3 0", a line for each start
+		id, _, _ := strings.Cut(string(text), " ")
+		m.startID, _, _ = strings.Cut(id, "_")
+	}
+	text, err = b.readFile(job, slurm.ExitMarker(b.site, job.GetId(), token, position), markerLimit)
 	if err != nil {
 		return markers{err: err}
 	}

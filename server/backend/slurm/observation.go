@@ -17,6 +17,9 @@ const (
 // reasonDuplicate: another native job of the same token had started before, and the program did not run.
 const reasonDuplicate = "DUPLICATE"
 
+// reasonPremature: an upstream that must have succeeded has not, and the program did not run.
+const reasonPremature = "PREMATURE"
+
 // ended says whether the record is of an end. A word that no table knows is never one.
 func (r *record) ended() bool {
 	native, known := r.native()
@@ -54,11 +57,14 @@ func (b *Backend) observe(k backend.Known, position int, r *record) backend.Obse
 	return o
 }
 
+// isHeld: it waits to be released.
+func (r *record) isHeld() bool { return r.held || strings.HasPrefix(r.reason, "JobHeld") }
+
 func (b *Backend) observeWaiting(o *backend.Observation, r *record) {
 	if o.Reason == "" && r.reason != "None" {
 		o.Reason = r.reason
 	}
-	o.Held = r.held || strings.HasPrefix(r.reason, "JobHeld")
+	o.Held = r.isHeld()
 	o.NeverSatisfied = r.reason == reasonNeverSatisfied
 	o.Dependencies, o.DependenciesKnown = r.dependencies(), true
 }
@@ -84,11 +90,17 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 func (b *Backend) explain(o *backend.Observation, k backend.Known) {
 	m := b.markers(k.Job, k.Ref.Token, o.Position)
 	switch {
+	case m.of(k.Ref) && o.ExitCode != nil && *o.ExitCode == slurm.ExitDuplicate && m.end.ExitCode != slurm.ExitDuplicate:
+		m.observe(o) // it had ended, and Slurm, which forgot that, started it once more
 	case m.of(k.Ref):
 		m.explain(o)
 	case o.ExitCode == nil || m.err != nil:
 	case *o.ExitCode == slurm.ExitDuplicate:
 		o.Reason, o.Message = reasonDuplicate, "this try had been started by another job of Slurm's before; the program did not run"
+	case *o.ExitCode == slurm.ExitPremature:
+		o.Reason, o.Message = reasonPremature, "Slurm started it before what it waits for had succeeded; the program did not run"
+	case *o.ExitCode == slurm.ExitCancelled:
+		o.State, o.Reason, o.ExitCode, o.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", nil, "Slurm started it although it had been cancelled; the program did not run"
 	case *o.ExitCode == slurm.ExitNoFolder:
 		o.Message = "the folder " + slurm.Dir(b.site, k.Job.GetId()) + " could not be written to on " + o.Node + "; the program did not run"
 	}

@@ -355,6 +355,16 @@ func TestTheWrappersOwnEndsAreTold(t *testing.T) {
 	told, _ = look(t, b, knownJob)
 	require.Empty(t, told[-1].Reason, "a program may exit so too")
 
+	b = newWitnessed(t, failed(slurm.ExitDuplicate))
+	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=0\nend=1796047099\nsentence=\n")
+	told, _ = look(t, b, knownJob)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, told[-1].State, "it had ended before Slurm forgot that and started it once more")
+
+	told, _ = look(t, newWitnessed(t, failed(slurm.ExitPremature)), knownJob)
+	require.Equal(t, reasonPremature, told[-1].Reason)
+	told, _ = look(t, newWitnessed(t, failed(slurm.ExitCancelled)), knownJob)
+	require.Equal(t, dagbridgev1.Job_CANCELLED, told[-1].State)
+
 	b = newWitnessed(t, failed(0)) // as slurmdb v0.0.38 tells it
 	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=3\nend=1796047099\nsentence=\n")
 	told, _ = look(t, b, knownJob)
@@ -466,4 +476,31 @@ func TestObserveAsksNothingWhileNothingIsKnown(t *testing.T) {
 		return nil
 	}, func(news backend.News) { t.Error("news of nothing", news) })
 	require.Equal(t, 3, asked)
+}
+
+func TestACancelLeavesItsMarkWhateverSlurmSays(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{controllerErr: errors.New("down")}
+	b := newWitnessed(t, w)
+	require.Error(t, b.Cancel(t.Context(), []backend.Known{knownTask})[0])
+	for position := range 4 {
+		require.FileExists(t, slurm.CancelMark(b.site, job.Id, token, position))
+	}
+	b = newWitnessed(t, &witnesses{})
+	double := knownJob
+	double.Double = true
+	require.NoError(t, b.Cancel(t.Context(), []backend.Known{double})[0])
+	require.NoFileExists(t, slurm.CancelMark(b.site, job.Id, token, -1))
+	require.NoError(t, b.Cancel(t.Context(), []backend.Known{{Job: job, Ref: backend.NativeRef{Token: token}}})[0], "no native job is known")
+	require.FileExists(t, slurm.CancelMark(b.site, job.Id, token, -1))
+}
+
+func TestFindTellsWhichOfTwoIsHeld(t *testing.T) {
+	t.Parallel()
+	heldOne := said(func(r *record) { r.words, r.reason = []string{"PENDING"}, "JobHeldUser" })
+	late := said(func(r *record) { r.id, r.submit = "78", ref.SubmitTime.Add(time.Second) })
+	b := newWitnessed(t, &witnesses{controller: []record{heldOne, late}})
+	found := b.Find(t.Context(), []backend.Want{{Token: token, Job: job, Since: ref.SubmitTime.Add(-time.Minute)}})
+	require.Len(t, found[0].Refs, 2)
+	require.Equal(t, []string{"77"}, found[0].Held)
 }
