@@ -214,7 +214,10 @@ func TestAnyIDInEveryPath(t *testing.T) {
 			{Orchestrator: id, Workflow: id, Run: id, Task: id},
 		} {
 			t.Run(id[:min(len(id), 20)]+" "+key.GetOrchestrator()[:1], func(t *testing.T) {
-				job := g.submit(t, &dagbridgev1.Task{Key: key, Script: &dagbridgev1.Script{Text: `echo '{"` + "a:b/c%" + `": "x"}' > $DAGBRIDGE_OUTPUT`}}, dagbridgev1.WaitFor_TERMINAL)
+				job := ended("")
+				job.Key, job.Outputs = proto.CloneOf(key), map[string]*dagbridgev1.Json{"a:b/c%": {Text: `"x"`}}
+				job.Key.Deployment = "default"
+				g.put(t, job)
 				e := url.PathEscape
 				path := "/v1/orchestrators/" + e(key.GetOrchestrator()) + "/workflows/" + e(key.GetWorkflow()) + "/runs/" + e(key.GetRun()) + "/tasks/" + e(key.GetTask()) + "/job"
 				path = strings.ReplaceAll(path, "/../", "/%2E%2E/")
