@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
@@ -34,6 +36,11 @@ type entry struct {
 	bucket bucket
 	key    []byte
 	value  []byte
+}
+
+// same: it is the same key of the same bucket.
+func (e entry) same(other entry) bool {
+	return e.bucket == other.bucket && bytes.Equal(e.key, other.key)
 }
 
 // list makes a key, or a prefix of one, of the lists bucket.
@@ -136,3 +143,10 @@ func (n native) key(job []byte) []byte {
 
 // nativeTail is the length of what follows native id and cluster in a key of natives: submit time, job id, attempt.
 const nativeTail = 8 + idLen + 4
+
+func unixNano(t *timestamppb.Timestamp) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.AsTime().UnixNano()
+}

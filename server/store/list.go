@@ -1,23 +1,9 @@
 package store
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
-	"fmt"
-	"strings"
-
 	"google.golang.org/protobuf/proto"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
-)
-
-const (
-	// DefaultPageSize and MaxPageSize of lists.
-	DefaultPageSize = 100
-	MaxPageSize     = 1000
-	// pageBudget bounds how many index entries and records one page looks at, some 20 ms.
-	pageBudget = 5_000
 )
 
 // List answers with the jobs that a filter chooses, newest first (an array's instances: the highest position first), and the
@@ -175,116 +161,4 @@ func (tx *Tx) runSets(req *dagbridgev1.ListRunsRequest) []source {
 		return true
 	})
 	return []source{newIDs(found)}
-}
-
-// page is one page of a list.
-type page struct {
-	size  int
-	token string
-	of    proto.Message // what is listed: a token of another list is refused
-}
-
-// read calls take for what is in all sets, from where the token says, until take has said yes often enough.
-func (p page) read(sets []source, width int, take func(id string) bool) (next string, err error) {
-	bound := bytes.Repeat([]byte{0xff}, width)
-	if p.token != "" {
-		if bound, err = p.position(width); err != nil {
-			return "", err
-		}
-	}
-	size := p.size
-	if size <= 0 {
-		size = DefaultPageSize
-	}
-	size = min(size, MaxPageSize)
-	budget := pageBudget
-	for more := true; more; {
-		at := intersect(sets, bound, &budget)
-		if at == nil {
-			return "", nil
-		}
-		if size == 0 || budget <= 0 {
-			return p.mark(at), nil
-		}
-		if take(formatID(at[len(at)-idLen:])) {
-			size--
-		}
-		bound, more = pred(at)
-	}
-	return "", nil
-}
-
-// mark is the token of a page that begins at a position: a digest of what is listed, then the position.
-func (p page) mark(position []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append(p.digest(), position...))
-}
-
-func (p page) position(width int) ([]byte, error) {
-	b, err := base64.RawURLEncoding.DecodeString(p.token)
-	digest := p.digest()
-	if err != nil || len(b) != len(digest)+width || !bytes.HasPrefix(b, digest) {
-		return nil, fmt.Errorf("%w: page token %q; leave it out to begin with the first page, and keep the filter while paging", ErrBadToken, p.token)
-	}
-	return b[len(digest):], nil
-}
-
-func (p page) digest() []byte {
-	b, _ := proto.MarshalOptions{Deterministic: true}.Marshal(p.of)
-	sum := sha256.Sum256(b)
-	return sum[:4]
-}
-
-// Match: the filter chooses the job. An array's instances are chosen by parent or native id alone.
-func Match(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
-	key := job.GetKey()
-	return job != nil &&
-		is(f.GetDeployment(), key.GetDeployment()) &&
-		is(f.GetOrchestrator(), key.GetOrchestrator()) &&
-		is(f.GetWorkflow(), key.GetWorkflow()) &&
-		is(f.GetRun(), key.GetRun()) &&
-		is(f.GetTask(), key.GetTask()) &&
-		matchParent(f, job) && matchState(f, job) && matchNative(f, job) && matchLabels(f, job)
-}
-
-// is: a word of a filter chooses a value. Left out, it chooses all.
-func is(want, value string) bool { return want == "" || want == value }
-
-func matchParent(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
-	return f.GetParent() == job.GetParent() || f.GetParent() == "" && f.GetNativeId() != ""
-}
-
-func matchState(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
-	for _, state := range f.GetState() {
-		if state == job.GetState() {
-			return true
-		}
-	}
-	return len(f.GetState()) == 0
-}
-
-func matchNative(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
-	if f.GetNativeId() == "" {
-		return is(f.GetCluster(), job.GetCluster())
-	}
-	for _, n := range nativeJobs(job) {
-		if n.id == f.GetNativeId() && is(f.GetCluster(), n.cluster) {
-			return true
-		}
-	}
-	return false
-}
-
-func matchLabels(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
-	for _, label := range f.GetLabel() {
-		name, want, _ := strings.Cut(label, "=")
-		if value, ok := job.GetLabels()[name]; !ok || value != want {
-			return false
-		}
-	}
-	return true
-}
-
-func matchRun(req *dagbridgev1.ListRunsRequest, run *dagbridgev1.Run) bool {
-	return is(req.GetDeployment(), run.GetDeployment()) && is(req.GetOrchestrator(), run.GetOrchestrator()) &&
-		is(req.GetWorkflow(), run.GetWorkflow()) && is(req.GetRun(), run.GetRun())
 }

@@ -7,10 +7,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
-	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
 
 // bucket is one of the file's buckets.
@@ -35,7 +33,7 @@ var bucketNames = [numBuckets]string{"jobs", "tasks", "bodies", "names", "runs",
 // fill is how full bbolt leaves a page that it splits. What is only ever appended, to the bucket or to one of its lists,
 // leaves full pages; jobs grow once they have attempts, and names come in any order.
 var fill = [numBuckets]float64{
-	jobs: 0.6, tasks: 0.95, bodies: 0.95, names: 0.5, runs: 0.8, runnames: 0.5, natives: 0.8, lists: 0.9, changes: 0.95, meta: 0.5,
+	jobs: 0.6, tasks: 0.95, bodies: 0.95, names: 0.8, runs: 0.8, runnames: 0.5, natives: 0.8, lists: 0.9, changes: 0.95, meta: 0.5,
 }
 
 // Tx is a transaction: a consistent view of the store and, in Update, what the batch of callers has put so far.
@@ -139,141 +137,6 @@ func (tx *Tx) any(b bucket, prefix []byte) bool {
 
 func (tx *Tx) writable() bool { return tx.bolt.Writable() }
 
-// Record is a job's record, nil when there is none. It is shared: change a clone.
-func (tx *Tx) Record(id string) *storev1.JobRecord {
-	if rec := tx.Dirty(id); rec != nil {
-		return rec
-	}
-	if rec := tx.seen[id]; rec != nil {
-		return rec
-	}
-	key, ok := parseID(id)
-	if !ok {
-		return nil
-	}
-	rec := &storev1.JobRecord{}
-	if !tx.read(jobs, key, rec) {
-		return nil
-	}
-	if tx.writable() {
-		tx.seen[id] = rec
-	}
-	return rec
-}
-
-// Dirty is the record of a job that this transaction has put, by this function or another of its batch; else nil.
-func (tx *Tx) Dirty(id string) *storev1.JobRecord { return tx.dirty[id] }
-
-// Put inserts or replaces a job's record and its index entries. From here on the record is immutable. A name (key, try, uid) is
-// one job's: see Named first.
-func (tx *Tx) Put(rec *storev1.JobRecord) {
-	id := rec.GetJob().GetId()
-	key, ok := parseID(id)
-	if !ok {
-		panic(fmt.Sprintf("store: the job id %q is not a UUID", id))
-	}
-	old := tx.Record(id)
-	tx.reindex(index(old), index(rec))
-	tx.write(jobs, key, rec)
-	if old == nil {
-		tx.added++
-	}
-	if tx.dirty[id] == nil {
-		tx.order = append(tx.order, id)
-	}
-	tx.dirty[id] = rec
-}
-
-// reindex replaces index entries, touching only those that differ.
-func (tx *Tx) reindex(old, new []entry) {
-	stale := make(map[string][]byte, len(old))
-	for _, e := range old {
-		stale[string(rune(e.bucket))+string(e.key)] = e.value
-	}
-	for _, e := range new {
-		mapKey := string(rune(e.bucket)) + string(e.key)
-		if value, ok := stale[mapKey]; !ok || !bytes.Equal(value, e.value) {
-			tx.put(e.bucket, e.key, e.value)
-		}
-		delete(stale, mapKey)
-	}
-	for _, e := range old {
-		if _, ok := stale[string(rune(e.bucket))+string(e.key)]; ok {
-			tx.delete(e.bucket, e.key)
-		}
-	}
-}
-
-// remove deletes a job's record, its task and all index entries; of its run too when it was the last job.
-func (tx *Tx) remove(rec *storev1.JobRecord) {
-	job := rec.GetJob()
-	key, _ := parseID(job.GetId())
-	tx.reindex(index(rec), nil)
-	tx.removeTask(key)
-	tx.delete(jobs, key)
-	tx.added--
-	delete(tx.seen, job.GetId())
-	delete(tx.dirty, job.GetId())
-	tx.removeRunIfEmpty(job.GetRunId())
-}
-
-// Newest is the id of the newest job of a task: of the highest try, the last one created. "" when there is none.
-func (tx *Tx) Newest(key *dagbridgev1.TaskKey) string {
-	return tx.lastNamed(append(appendTaskKey(nil, key), nameByAge))
-}
-
-// NewestTry is the id of the newest job of one try of a task, whatever its uid. "" when there is none.
-func (tx *Tx) NewestTry(key *dagbridgev1.TaskKey, try int32) string {
-	return tx.lastNamed(appendInt32(append(appendTaskKey(nil, key), nameByAge), try))
-}
-
-func (tx *Tx) lastNamed(prefix []byte) string {
-	p := postings{c: tx.bucket(names).Cursor(), prefix: prefix}
-	last := p.atMost(bytes.Repeat([]byte{0xff}, 4+idLen))
-	if last == nil {
-		return ""
-	}
-	return formatID(last[len(last)-idLen:])
-}
-
-// Named is the id of the job that was submitted, or is also known, under a try and uid of a task. "" when there is none.
-func (tx *Tx) Named(key *dagbridgev1.TaskKey, try int32, uid string) string {
-	id := tx.get(names, append(appendInt32(append(appendTaskKey(nil, key), nameByUID), try), uid...))
-	if id == nil {
-		return ""
-	}
-	return formatID(id)
-}
-
-// Children calls fn for the instances of an array, in the order of their positions, until it returns false.
-func (tx *Tx) Children(parentID string, fn func(id string) bool) {
-	if parent, ok := parseID(parentID); ok {
-		tx.each(lists, list(listChildren, parent), func(key []byte) bool { return fn(formatID(key[len(key)-idLen:])) })
-	}
-}
-
-// Live calls fn for the records that are not at their end or have something left to clean up, until it returns false:
-// oldest first, array instances after all others.
-func (tx *Tx) Live(fn func(*storev1.JobRecord) bool) {
-	more := true
-	for _, tag := range []byte{listLive, listLiveInstances} {
-		tx.each(lists, []byte{tag}, func(key []byte) bool {
-			more = more && fn(tx.Record(formatID(key[1:])))
-			return more
-		})
-	}
-}
-
-// Native calls fn for the jobs and attempts that had a native id in a cluster, the newest submit time first, until it
-// returns false. Schedulers use ids again, so there may be several.
-func (tx *Tx) Native(cluster, nativeID string, fn func(jobID string, attempt int32) bool) {
-	prefix := appendPart(appendPart(nil, nativeID), cluster)
-	tx.each(natives, prefix, func(key []byte) bool {
-		tail := key[len(prefix)+8:]
-		return fn(formatID(tail[:idLen]), sortedInt32(tail[idLen:]))
-	})
-}
-
 // Meta is what SetMeta kept under a name; nil when there is nothing.
 func (tx *Tx) Meta(name string) []byte { return bytes.Clone(tx.get(meta, []byte(metaPrefix+name))) }
 
@@ -284,10 +147,3 @@ func (tx *Tx) SetMeta(name string, value []byte) { tx.put(meta, []byte(metaPrefi
 const metaPrefix = "engine/"
 
 func appendUint64(key []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(key, n) }
-
-func unixNano(t *timestamppb.Timestamp) int64 {
-	if t == nil {
-		return 0
-	}
-	return t.AsTime().UnixNano()
-}
