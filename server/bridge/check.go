@@ -99,15 +99,9 @@ func planned(req proto.Message, plan func(*dagbridgev1.Workflow) (*dagbridgev1.P
 		if req.GetTask() == nil {
 			return nil
 		}
-		key := req.GetTask().GetKey()
-		_, err := plan(&dagbridgev1.Workflow{
-			Run:   &dagbridgev1.Run{Deployment: key.GetDeployment(), Orchestrator: key.GetOrchestrator(), Workflow: key.GetWorkflow(), Run: key.GetRun()},
-			Tasks: []*dagbridgev1.Task{req.GetTask()},
-		})
+		_, err := plan(engine.OneTask(req))
 		errors.As(err, &faults)
-		for i, fault := range faults {
-			faults[i].Field = strings.Replace(strings.Replace(fault.Field, "tasks[0]", "task", 1), "run.", "task.key.", 1)
-		}
+		engine.OneTaskFaults(faults)
 	}
 	return faults
 }

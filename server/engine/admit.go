@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,26 +17,35 @@ import (
 	"github.com/dagbridge/dagbridge/translators/graph"
 )
 
-// SubmitTask admits one task. Errors: translators.Faults, *Error, the store's.
-func (e *Engine) SubmitTask(ctx context.Context, owner string, req *dagbridgev1.SubmitTaskRequest) (*dagbridgev1.SubmitTaskResponse, error) {
+// OneTask is a request for a single task as a workflow of one.
+func OneTask(req *dagbridgev1.SubmitTaskRequest) *dagbridgev1.Workflow {
 	task := req.GetTask()
 	key := task.GetKey()
-	w := &dagbridgev1.Workflow{
+	return &dagbridgev1.Workflow{
 		Run: &dagbridgev1.Run{
 			Deployment: key.GetDeployment(), Orchestrator: key.GetOrchestrator(), Workflow: key.GetWorkflow(), Run: key.GetRun(),
 			TryNumber: task.GetTryNumber(), Uid: task.GetUid(),
 		},
 		Tasks: []*dagbridgev1.Task{task}, WaitFor: req.GetWaitFor(), OnConflict: req.GetOnConflict(), IfLive: req.GetIfLive(),
 	}
-	_, jobs, warnings, err := e.admit(ctx, owner, w)
-	if faults, ok := err.(translators.Faults); ok {
-		for i := range faults {
-			faults[i].Field = strings.Replace(faults[i].Field, "tasks[0]", "task", 1)
-			faults[i].Field = strings.Replace(faults[i].Field, "run.", "task.key.", 1)
-		}
-		return nil, faults
+}
+
+// OneTaskFaults leads the faults of a workflow of one back to the fields of the request for the task.
+func OneTaskFaults(faults translators.Faults) translators.Faults {
+	for i, f := range faults {
+		faults[i].Field = strings.Replace(strings.Replace(f.Field, "tasks[0]", "task", 1), "run.", "task.key.", 1)
 	}
-	if err != nil {
+	return faults
+}
+
+// SubmitTask admits one task. Errors: translators.Faults, *Error, the store's.
+func (e *Engine) SubmitTask(ctx context.Context, owner string, req *dagbridgev1.SubmitTaskRequest) (*dagbridgev1.SubmitTaskResponse, error) {
+	_, jobs, warnings, err := e.admit(ctx, owner, OneTask(req))
+	var faults translators.Faults
+	switch {
+	case errors.As(err, &faults):
+		return nil, OneTaskFaults(faults)
+	case err != nil:
 		return nil, err
 	}
 	return &dagbridgev1.SubmitTaskResponse{Job: jobs[0], Warnings: warnings}, nil

@@ -410,6 +410,7 @@ func (e *Engine) follow(records []*storev1.JobRecord) {
 		e.followOne(rec)
 	}
 	m.mu.Unlock()
+	e.metrics.Committed(len(records))
 	for _, c := range e.clusters {
 		c.kick()
 	}
