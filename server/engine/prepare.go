@@ -107,8 +107,9 @@ func renderFaults(field string, one *planned) translators.Faults {
 
 // submission is the task as it would be submitted, before it has a job.
 func (one *planned) submission() translators.Submission {
-	job := &dagbridgev1.Job{Id: blankID, Key: one.task.GetKey(), TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid()}
-	sub := translators.Submission{Token: token(blankID, 1), Job: job, Task: one.task, Hold: one.hold}
+	id := one.blankID()
+	job := &dagbridgev1.Job{Id: id, Key: one.task.GetKey(), TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid()}
+	sub := translators.Submission{Token: token(id, 1), Job: job, Task: one.task, Hold: one.hold}
 	items := len(one.task.GetArray().GetItems())
 	switch {
 	case items == 0:
@@ -116,14 +117,15 @@ func (one *planned) submission() translators.Submission {
 		sub.Task = graph.InstanceTask(one.task, 0)
 	default:
 		for i := range items {
-			sub.Instances = append(sub.Instances, translators.Instance{Position: i, JobID: blankID})
+			sub.Instances = append(sub.Instances, translators.Instance{Position: i, JobID: id})
 		}
 	}
 	return sub
 }
 
-// blankID stands for the id of a job that is not made yet.
-const blankID = "00000000-0000-7000-8000-000000000000"
+// blankID stands for the id of a job that is not made yet: each task's own, so that texts submitted by hand do not take each
+// other for doubles.
+func (one *planned) blankID() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", one.index) }
 
 // judge decides which tasks go natively.
 func (p *prepared) judge(around surroundings) {
