@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,6 +63,9 @@ func (c *planCommand) run(cmd *cobra.Command, args []string) error {
 	case c.text != "":
 		for _, task := range plan.GetTasks() {
 			if task.GetTask() == c.text {
+				if folder := folderOf(task); folder != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "dagbridge: by hand: mkdir -p %s first\n", folder)
+				}
 				_, err := io.WriteString(out, task.GetNativeText())
 				return err
 			}
@@ -139,10 +143,24 @@ func printTasks(w io.Writer, plan *dagbridgev1.Plan) error {
 		for _, notice := range task.GetNotices() {
 			fmt.Fprintf(&b, "## notice: %s\n", notice)
 		}
+		if folder := folderOf(task); folder != "" {
+			fmt.Fprintf(&b, "## by hand: mkdir -p %s first\n", folder)
+		}
 		fmt.Fprintf(&b, "%s\n", strings.TrimRight(task.GetNativeText(), "\n"))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// chdir is the directive that names the folder of a job for sbatch.
+var chdir = regexp.MustCompile(`(?m)^#SBATCH --chdir=(.+)$`)
+
+// folderOf is the folder that sbatch wants to find, which the gateway would make; empty where the text needs none.
+func folderOf(task *dagbridgev1.Plan_PlannedTask) string {
+	if found := chdir.FindStringSubmatch(task.GetNativeText()); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 func keeper(edge *dagbridgev1.Plan_PlannedEdge) string {

@@ -14,19 +14,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/dagbridge/dagbridge/integration/examples"
+	gatewaytest "github.com/dagbridge/dagbridge/integration/gateway"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
 )
+
+// deadline is for how long anything is waited for.
+const deadline = 2 * time.Minute
+
+func TestMain(m *testing.M) { slurmtest.Main(m) }
 
 // The pipeline of the demo, in real Slurm, over both ways in.
 func TestPipeline(t *testing.T) {
 	cluster := slurmtest.Shared(t)
 	for _, way := range []string{"rest", "cli"} {
 		t.Run(way, func(t *testing.T) {
-			g := newGateway(t, cluster, way)
+			g := gatewaytest.New(t, cluster, way)
 			t.Run("it is in the queue at once, chained, and outlives the gateway", func(t *testing.T) { chained(t, g) })
 			t.Run("as JSON it is the same, and success is told everywhere", func(t *testing.T) { asJSON(t, g) })
+			t.Run("its planned texts can be submitted by hand", func(t *testing.T) { byHand(t, g) })
 			t.Run("when the training fails", func(t *testing.T) { trainingFails(t, g) })
 		})
 	}
@@ -47,12 +54,12 @@ func write(t *testing.T, name, text string) string {
 }
 
 // chained: nothing may start, so that the queue can be read; the four are chained by afterok and the simulations are one array.
-func chained(t *testing.T, g *gateway) {
-	g.slurm.Run(t, "scontrol", "update", "PartitionName=main", "State=DOWN")
-	up := func() { g.slurm.Run(t, "scontrol", "update", "PartitionName=main", "State=UP") }
+func chained(t *testing.T, g *gatewaytest.Gateway) {
+	g.Slurm.Run(t, "scontrol", "update", "PartitionName=main", "State=DOWN")
+	up := func() { g.Slurm.Run(t, "scontrol", "update", "PartitionName=main", "State=UP") }
 	defer up()
 	file := write(t, "ml-pipeline.yaml", pipeline(t))
-	g.dagbridge(t, 0, "run", "--run", "chained", "--cluster", "hpc", "-f", file)
+	g.Dagbridge(t, 0, "run", "--run", "chained", "--cluster", "hpc", "-f", file)
 	ids := map[string]string{}
 	tasks := []string{"preprocess", "train", "evaluate", "deploy", "simulate", "report"}
 	require.Eventually(t, func() bool {
@@ -61,23 +68,23 @@ func chained(t *testing.T, g *gateway) {
 		}
 		return ids["preprocess"] != "" && ids["train"] != "" && ids["evaluate"] != "" && ids["deploy"] != "" && ids["simulate"] != "" && ids["report"] != ""
 	}, deadline, 100*time.Millisecond, "%v", ids)
-	queue := func(task string) string { return g.slurm.Run(t, "squeue", "-h", "-o", "%i %E", "-j", ids[task]) }
+	queue := func(task string) string { return g.Slurm.Run(t, "squeue", "-h", "-o", "%i %E", "-j", ids[task]) }
 	require.Equal(t, ids["train"]+" afterok:"+ids["preprocess"]+"(unfulfilled)", queue("train"))
 	require.Equal(t, ids["evaluate"]+" afterok:"+ids["train"]+"(unfulfilled)", queue("evaluate"))
 	require.Equal(t, ids["deploy"]+" afterok:"+ids["evaluate"]+"(unfulfilled)", queue("deploy"))
 	require.Regexp(t, `^`+ids["simulate"]+`_\[0-19\] `, queue("simulate"))
 	require.Contains(t, queue("report"), "afterany:"+ids["evaluate"]+"(unfulfilled)")
 	require.Eventually(t, func() bool {
-		return strings.Contains(g.dagbridge(t, 0, "get", "cli/ml-pipeline/chained/preprocess"), "PartitionDown")
+		return strings.Contains(g.Dagbridge(t, 0, "get", "cli/ml-pipeline/chained/preprocess"), "PartitionDown")
 	}, deadline, 200*time.Millisecond, "why it waits is told in Slurm's words")
 
-	g.stop(t)
+	g.Stop(t)
 	up()
-	g.start(t)
+	g.Start(t)
 	for task, id := range ids {
 		require.Equal(t, id, lookup(t, g, "chained", task).GetNativeId(), "after a restart %s is where it was", task)
 	}
-	g.dagbridge(t, 0, "run", "--wait", "--run", "chained", "--cluster", "hpc", "-f", file)
+	g.Dagbridge(t, 0, "run", "--wait", "--run", "chained", "--cluster", "hpc", "-f", file)
 	for _, task := range tasks {
 		require.Equal(t, dagbridgev1.Job_SUCCEEDED, lookup(t, g, "chained", task).GetState(), task)
 		require.Equal(t, ids[task], lookup(t, g, "chained", task).GetNativeId(), task)
@@ -85,14 +92,15 @@ func chained(t *testing.T, g *gateway) {
 }
 
 // asJSON: the file's JSON is the body of POST /v1/runs.
-func asJSON(t *testing.T, g *gateway) {
+func asJSON(t *testing.T, g *gatewaytest.Gateway) {
 	workflow := &dagbridgev1.Workflow{}
 	require.NoError(t, jsoncodec.UnmarshalYAML([]byte(pipeline(t)), workflow))
 	workflow.Cluster = "hpc"
 	workflow.Run = &dagbridgev1.Run{Orchestrator: "cli", Workflow: "ml-pipeline", Run: "as:json/50%"}
 	body, err := jsoncodec.Marshal(workflow)
 	require.NoError(t, err)
-	answer, err := http.Post("http://"+g.http+"/v1/runs", "application/json", strings.NewReader(string(body)))
+	_, rest := g.Addresses()
+	answer, err := http.Post("http://"+rest+"/v1/runs", "application/json", strings.NewReader(string(body)))
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusOK, answer.StatusCode)
@@ -105,17 +113,30 @@ func asJSON(t *testing.T, g *gateway) {
 	require.Equal(t, "20", report.GetOutputs()["simulations"].GetText())
 	train := lookup(t, g, "as:json/50%", "train")
 	require.Equal(t, train.GetOutputs()["auc"].GetText(), report.GetOutputs()["auc"].GetText())
-	status, text := g.get(t, "/v1/orchestrators/cli/workflows/ml-pipeline/runs/as:json%2F50%25/tasks/train/job/outputs/auc")
+	status, text := g.Get(t, "/v1/orchestrators/cli/workflows/ml-pipeline/runs/as:json%2F50%25/tasks/train/job/outputs/auc")
 	require.Equal(t, http.StatusOK, status, text)
 	require.Equal(t, train.GetOutputs()["auc"].GetText(), strings.TrimSpace(text))
-	require.Contains(t, g.dagbridge(t, 0, "logs", train.GetId()), "training on 2000 rows for 4 epochs\nepoch 1: loss")
+	require.Contains(t, g.Dagbridge(t, 0, "logs", train.GetId()), "training on 2000 rows for 4 epochs\nepoch 1: loss")
+}
+
+// byHand: what plan shows is taken by sbatch, and runs.
+func byHand(t *testing.T, g *gatewaytest.Gateway) {
+	file := write(t, "ml-pipeline.yaml", pipeline(t))
+	for _, task := range []string{"preprocess", "simulate"} {
+		text := g.Dagbridge(t, 0, "plan", "--config", g.Config, "--text", task, "-f", file)
+		folder := regexp.MustCompile(`(?m)^#SBATCH --chdir=(.+)$`).FindStringSubmatch(text)
+		require.Len(t, folder, 2)
+		require.NoError(t, os.MkdirAll(folder[1], 0o755))
+		out := g.Slurm.Run(t, "sbatch", "--wait", write(t, task+".sbatch", text))
+		require.Regexp(t, `^Submitted batch job \d+$`, out, "--wait fails when the job does")
+	}
 }
 
 // trainingFails: what cannot run any more ends here and leaves Slurm's queue; the report, which takes any end, runs.
-func trainingFails(t *testing.T, g *gateway) {
+func trainingFails(t *testing.T, g *gatewaytest.Gateway) {
 	failing := strings.Replace(pipeline(t), `echo "training on $rows rows for $EPOCHS epochs"`, `echo "no convergence" >&2; exit 7`, 1)
 	require.NotEqual(t, pipeline(t), failing)
-	out := g.dagbridge(t, 1, "run", "--wait", "--run", "failing", "--cluster", "hpc", "-f", write(t, "failing.yaml", failing))
+	out := g.Dagbridge(t, 1, "run", "--wait", "--run", "failing", "--cluster", "hpc", "-f", write(t, "failing.yaml", failing))
 	require.Regexp(t, regexp.MustCompile(`(?m)^train +FAILED +hpc +\d+$`), out)
 	train := lookup(t, g, "failing", "train")
 	require.EqualValues(t, 7, train.GetExitCode())
@@ -124,7 +145,7 @@ func trainingFails(t *testing.T, g *gateway) {
 		require.Equal(t, dagbridgev1.Job_UPSTREAM_FAILED, job.GetState(), task)
 		require.NotEmpty(t, job.GetNativeId(), "%s was in the queue", task)
 		require.Eventually(t, func() bool {
-			return !slices.Contains(strings.Fields(g.slurm.Run(t, "squeue", "-h", "-o", "%i", "-t", "PENDING,RUNNING")), job.GetNativeId())
+			return !slices.Contains(strings.Fields(g.Slurm.Run(t, "squeue", "-h", "-o", "%i", "-t", "PENDING,RUNNING")), job.GetNativeId())
 		}, deadline, 200*time.Millisecond, "%s leaves the queue", task)
 	}
 	require.Equal(t, dagbridgev1.Job_SUCCEEDED, lookup(t, g, "failing", "report").GetState())
@@ -132,12 +153,12 @@ func trainingFails(t *testing.T, g *gateway) {
 }
 
 // lookup asks by both REST forms, which must agree.
-func lookup(t *testing.T, g *gateway, run, task string) *dagbridgev1.Job {
+func lookup(t *testing.T, g *gatewaytest.Gateway, run, task string) *dagbridgev1.Job {
 	t.Helper()
 	escaped := strings.NewReplacer("%", "%25", "/", "%2F").Replace(run)
-	status, byQuery := g.get(t, "/v1/lookup?orchestrator=cli&workflow=ml-pipeline&run="+escaped+"&task="+task)
+	status, byQuery := g.Get(t, "/v1/lookup?orchestrator=cli&workflow=ml-pipeline&run="+escaped+"&task="+task)
 	require.Equal(t, http.StatusOK, status, byQuery)
-	status, byPath := g.get(t, "/v1/orchestrators/cli/workflows/ml-pipeline/runs/"+escaped+"/tasks/"+task+"/job")
+	status, byPath := g.Get(t, "/v1/orchestrators/cli/workflows/ml-pipeline/runs/"+escaped+"/tasks/"+task+"/job")
 	require.Equal(t, http.StatusOK, status, byPath)
 	one, other := &dagbridgev1.LookupJobResponse{}, &dagbridgev1.LookupJobResponse{}
 	require.NoError(t, jsoncodec.Unmarshal([]byte(byQuery), one))
