@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Bin is the folder of the cluster's own sbatch, squeue and so on.
@@ -62,6 +63,17 @@ func (c *Cluster) Daemon(tb testing.TB, action, daemon string) {
 	if err != nil {
 		tb.Fatalf("%s %s: %v\n%s", action, daemon, err, output)
 	}
+}
+
+// AwaitController waits until slurmctld answers.
+func (c *Cluster) AwaitController(tb testing.TB) {
+	tb.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if text, _ := exec.Command(filepath.Join(c.Bin(), "scontrol"), "ping").CombinedOutput(); strings.Contains(string(text), "is UP") {
+			return
+		}
+	}
+	tb.Fatal("slurmctld does not answer")
 }
 
 // Jobs counts the jobs and array elements that accounting has under a name, however they ended.

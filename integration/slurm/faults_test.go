@@ -97,15 +97,6 @@ func (b *bench) forgotten(t *testing.T, known backend.Known) {
 	}, patience, 500*time.Millisecond)
 }
 
-// answers waits until slurmctld does.
-func (b *bench) answers(t *testing.T) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		text, _ := exec.Command(filepath.Join(b.Bin(), "scontrol"), "ping").CombinedOutput()
-		return strings.Contains(string(text), "is UP")
-	}, patience, 100*time.Millisecond)
-}
-
 func TestFaults(t *testing.T) {
 	c := slurmtest.Start(t, slurmtest.Options{Set: []string{"MinJobAge=2", "MaxJobCount=40"}})
 	for _, name := range []string{"REST", "CLI"} {
@@ -149,7 +140,7 @@ func amnesia(t *testing.T, c *slurmtest.Cluster, w way) {
 		lost = b.submit(t, held(backendtest.Submission(t, task("true"))))
 		b.Daemon(t, "kill", "slurmctld")
 		b.Daemon(t, "start", "slurmctld")
-		b.answers(t)
+		b.AwaitController(t)
 		other = b.submit(t, held(backendtest.Submission(t, task("true"))))
 		if lost.Ref.ID == other.Ref.ID {
 			return true

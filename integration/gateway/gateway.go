@@ -1,0 +1,131 @@
+// Package gatewaytest runs the program as people do: the binary, as a gateway in front of a real Slurm, and its commands.
+package gatewaytest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
+)
+
+// Gateway is one in front of a Slurm, which it knows as the cluster "hpc". Its process may be ended and started again, on the
+// same data; the addresses are others then.
+type Gateway struct {
+	// Slurm that is behind it.
+	Slurm *slurmtest.Cluster
+	// Config is the path of its configuration.
+	Config string
+
+	binary string
+	log    bytes.Buffer
+
+	mu      sync.Mutex
+	current *process
+}
+
+// process is one life of a gateway.
+type process struct {
+	command *exec.Cmd
+	// ready is closed once the addresses are known, or the process has ended without any.
+	ready      chan struct{}
+	grpc, http string
+}
+
+// New starts a gateway that reaches Slurm by "rest" or by "cli", and waits until it is ready. It ends with the test.
+func New(t *testing.T, c *slurmtest.Cluster, way string) *Gateway {
+	t.Helper()
+	g := &Gateway{Slurm: c, binary: build(t, c), Config: filepath.Join(t.TempDir(), "dagbridge.yaml")}
+	how := fmt.Sprintf("cli: {path: %q}", c.Bin())
+	if way == "rest" {
+		how = fmt.Sprintf("rest: {url: %q, user: %q, tokenFile: %q}", c.URL, slurmtest.User, c.TokenFile(t))
+	}
+	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: %q\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n",
+		t.TempDir(), how, c.WorkDir(t))
+	require.NoError(t, os.WriteFile(g.Config, []byte(text), 0o600))
+	t.Cleanup(func() {
+		g.Kill()
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", &g.log)
+		}
+	})
+	g.Start(t)
+	return g
+}
+
+// build builds the program into the cluster's folder, which goes away with the tests.
+func build(t *testing.T, c *slurmtest.Cluster) string {
+	t.Helper()
+	path := filepath.Join(c.Prefix, "dagbridge")
+	command := exec.Command("go", "build", "-o", path, "github.com/dagbridge/dagbridge/cmd/dagbridge")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+// Start starts the gateway's process and waits until it is ready.
+func (g *Gateway) Start(t *testing.T) {
+	t.Helper()
+	g.Launch(t)
+	grpc, _ := g.Addresses()
+	require.NotEmpty(t, grpc, "the gateway does not start")
+}
+
+var readyLine = regexp.MustCompile(`gRPC (\S+), REST (\S+), `)
+
+// Launch starts the gateway's process and does not wait.
+func (g *Gateway) Launch(t *testing.T) {
+	t.Helper()
+	p := &process{command: exec.Command(g.binary, "serve", "--config", g.Config), ready: make(chan struct{})}
+	p.command.Stderr = &g.log
+	out, err := p.command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.command.Start())
+	go func() {
+		defer close(p.ready)
+		line, _ := bufio.NewReader(out).ReadString('\n') // of a process that ends before it is ready there is none
+		if found := readyLine.FindStringSubmatch(line); found != nil {
+			p.grpc, p.http = found[1], found[2]
+		}
+	}()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.current = p
+}
+
+// Addresses are where the gateway's present process answers gRPC and REST, once it is ready; empty when it ends before.
+func (g *Gateway) Addresses() (grpc, http string) {
+	g.mu.Lock()
+	p := g.current
+	g.mu.Unlock()
+	<-p.ready
+	return p.grpc, p.http
+}
+
+// Stop ends the process the way systemd does.
+func (g *Gateway) Stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, g.current.command.Process.Signal(syscall.SIGTERM))
+	<-g.current.ready
+	require.NoError(t, g.current.command.Wait())
+}
+
+// Kill ends the process by SIGKILL, at whatever it is, and waits until it is gone. Of one that has ended it does nothing.
+func (g *Gateway) Kill() {
+	if g.current == nil {
+		return
+	}
+	_ = g.current.command.Process.Kill() // fails when it has ended
+	<-g.current.ready
+	_ = g.current.command.Wait() // tells of the kill
+}
