@@ -33,6 +33,7 @@ func TestPipeline(t *testing.T) {
 			g := gatewaytest.New(t, cluster, way)
 			t.Run("it is in the queue at once, chained, and outlives the gateway", func(t *testing.T) { chained(t, g) })
 			t.Run("as JSON it is the same, and success is told everywhere", func(t *testing.T) { asJSON(t, g) })
+			t.Run("its planned texts can be submitted by hand", func(t *testing.T) { byHand(t, g) })
 			t.Run("when the training fails", func(t *testing.T) { trainingFails(t, g) })
 		})
 	}
@@ -116,6 +117,19 @@ func asJSON(t *testing.T, g *gatewaytest.Gateway) {
 	require.Equal(t, http.StatusOK, status, text)
 	require.Equal(t, train.GetOutputs()["auc"].GetText(), strings.TrimSpace(text))
 	require.Contains(t, g.Dagbridge(t, 0, "logs", train.GetId()), "training on 2000 rows for 4 epochs\nepoch 1: loss")
+}
+
+// byHand: what plan shows is taken by sbatch, and runs.
+func byHand(t *testing.T, g *gatewaytest.Gateway) {
+	file := write(t, "ml-pipeline.yaml", pipeline(t))
+	for _, task := range []string{"preprocess", "simulate"} {
+		text := g.Dagbridge(t, 0, "plan", "--config", g.Config, "--text", task, "-f", file)
+		folder := regexp.MustCompile(`(?m)^#SBATCH --chdir=(.+)$`).FindStringSubmatch(text)
+		require.Len(t, folder, 2)
+		require.NoError(t, os.MkdirAll(folder[1], 0o755))
+		out := g.Slurm.Run(t, "sbatch", "--wait", write(t, task+".sbatch", text))
+		require.Regexp(t, `^Submitted batch job \d+$`, out, "--wait fails when the job does")
+	}
 }
 
 // trainingFails: what cannot run any more ends here and leaves Slurm's queue; the report, which takes any end, runs.
