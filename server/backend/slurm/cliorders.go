@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// harmless are complaints of scontrol's and scancel's about jobs that are not there any more.
-var harmless = regexp.MustCompile(`(?i)invalid job id|already completing or completed|job/step already|slurm_suspend error: no error`)
-
 // ordersAtOnce is how many jobs one command is given.
 const ordersAtOnce = 200
 
@@ -27,7 +24,7 @@ func (c *cli) cancel(ctx context.Context, ids []string) []error {
 
 func (c *cli) depend(ctx context.Context, id, expression string) error {
 	_, err := c.run(ctx, c.timeout, "scontrol", "update", "JobId="+id, "Dependency="+expression)
-	if err != nil && harmless.MatchString(err.Error()) {
+	if err != nil && isSentence(over, err.Error()) {
 		return nil
 	}
 	return err
@@ -52,7 +49,8 @@ func (c *cli) chunks(ctx context.Context, ids []string, order func(context.Conte
 func complaints(o output, err error, ids []string, errs []error) {
 	var unassigned []string
 	for _, sentence := range o.sentences() {
-		if harmless.MatchString(sentence) {
+		// after a job that is not there scontrol goes on, and in the end says that there was no error
+		if isSentence(over, sentence) || strings.HasSuffix(sentence, "No error") {
 			continue
 		}
 		assigned := false

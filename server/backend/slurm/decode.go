@@ -144,9 +144,9 @@ func (e restError) sentence() string {
 	switch {
 	case e.Description == "" && e.Error == "":
 		return fmt.Sprintf("error %d, without a word", e.number())
-	case e.Description == "" || strings.Contains(e.Description, e.Error) && e.Error != "":
-		return max(e.Description, e.Error)
-	case e.Error == "":
+	case e.Description == "":
+		return e.Error
+	case strings.Contains(e.Description, e.Error):
 		return e.Description
 	default:
 		return e.Description + ": " + e.Error

@@ -26,12 +26,10 @@ const outputsLimit = 48 << 10
 // another in its place.
 func (b *Backend) makeFolder(jobID string) error {
 	dir := slurm.Dir(b.site, jobID)
-	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	// workDir itself is not made: on a file system that is not mounted the jobs would never find it
+	err := makeDir(filepath.Dir(dir), 0o755)
 	if err == nil {
-		err = os.Mkdir(dir, 0o700)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil // an earlier attempt's
+		err = makeDir(dir, 0o700)
 	}
 	if err == nil && os.Getuid() == 0 {
 		err = b.giveAway(dir)
@@ -41,6 +39,14 @@ func (b *Backend) makeFolder(jobID string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("the job's folder cannot be made: %w", err)
+	}
+	return nil
+}
+
+// makeDir makes a folder, which an earlier attempt may have made.
+func makeDir(dir string, mode os.FileMode) error {
+	if err := os.Mkdir(dir, mode); !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	return nil
 }

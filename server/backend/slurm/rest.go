@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,7 +26,7 @@ type rest struct {
 	// last complete listing, which a 304 repeats.
 	last listing
 	// size of the last complete listing.
-	size int
+	size atomic.Int64
 }
 
 func newREST(o REST, timeout time.Duration) (*rest, error) {

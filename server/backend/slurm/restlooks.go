@@ -23,10 +23,7 @@ type listing struct {
 const dearer = 20
 
 func (r *rest) jobs(ctx context.Context, ids []string) ([]record, error) {
-	r.mu.Lock()
-	size := r.size
-	r.mu.Unlock()
-	if len(ids) == 0 || len(ids)*dearer >= size {
+	if len(ids) == 0 || len(ids)*dearer >= int(r.size.Load()) {
 		return r.everything(ctx)
 	}
 	found := make([][]record, len(ids))
@@ -63,7 +60,8 @@ func (r *rest) everything(ctx context.Context) ([]record, error) {
 		r.last = listing{}
 		return nil, err
 	}
-	r.last, r.size = l, len(l.records)
+	r.last = l
+	r.size.Store(int64(len(l.records)))
 	return l.records, nil
 }
 
@@ -137,8 +135,6 @@ func (r *rest) read(ctx context.Context, path string, visit func(json.RawMessage
 	return nil
 }
 
-const errnoNothingFound = 9003
-
 // accountedChunk is how many jobs are asked for in one address.
 const accountedChunk = 100
 
@@ -161,7 +157,7 @@ func (r *rest) accounted(ctx context.Context, parameter string, values []string,
 		query.Set(parameter, strings.Join(values[:n], ","))
 		values = values[n:]
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
-		err := r.read(ctx, pathDBJobs+"?"+query.Encode(), func(raw json.RawMessage) {
+		err := r.read(ctx, pathAccounting+"?"+query.Encode(), func(raw json.RawMessage) {
 			var job accountedJob
 			if err := json.Unmarshal(raw, &job); err != nil {
 				all = append(all, unreadable(raw))

@@ -10,21 +10,13 @@ import (
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
-// Numbers of Slurm's errors that mean something here (slurm_errno.h), and of the system's.
+// Paths of slurmrestd's, and an id that is beyond all ids of Slurm's.
 const (
-	errnoAgain           = 11   // MaxJobCount is reached
-	errnoUnexpected      = 1000 // among others, a token that slurmctld refuses
-	errnoAuth            = 1007
-	errnoInvalidPart     = 2000 // the first of slurmctld's own answers
-	errnoInvalidJobID    = 2017
-	errnoAlreadyDone     = 2021
-	errnoPolicy          = 2050 // a limit: whether one that passes, v0.0.38 does not tell
-	errnoControllerLast  = 4999
-	errnoZeroBytes       = 5005 // a token that slurmctld refuses, or a slurmctld that died
-	errnoRestFirst       = 9000 // the first of slurmrestd's own answers
-	impossibleJobID      = "4000000000"
-	pathJob, pathSubmit  = "/slurm/v0.0.38/job/", "/slurm/v0.0.38/job/submit"
-	pathJobs, pathDBJobs = "/slurm/v0.0.38/jobs", "/slurmdb/v0.0.38/jobs"
+	pathJob         = "/slurm/v0.0.38/job/"
+	pathSubmit      = "/slurm/v0.0.38/job/submit"
+	pathJobs        = "/slurm/v0.0.38/jobs"
+	pathAccounting  = "/slurmdb/v0.0.38/jobs"
+	impossibleJobID = "4000000000"
 )
 
 func (r *rest) submit(ctx context.Context, job *slurm.Job) answer {
@@ -66,14 +58,14 @@ func (s submitted) answer() answer {
 	}
 	a := answer{message: s.Errors[0].sentence(), notes: notes}
 	switch code := s.code(); {
-	case code == errnoAgain:
-		a.outcome, a.full = backend.Busy, true
+	case isNumber(passing, code):
+		a.outcome, a.full = backend.Busy, code == errnoAgain
 	case code == errnoPolicy:
 		a.outcome = backend.Busy
 		a.message += "; slurmrestd does not tell which limit, so it is tried again"
 	case code == errnoAuth:
 		a.outcome = backend.NotSent
-	case code >= errnoInvalidPart && code <= errnoControllerLast, code >= errnoRestFirst:
+	case code >= errnoFirst && code <= errnoLast, code >= errnoRestFirst:
 		a.outcome = backend.Refused
 	default:
 		// the system's numbers, and those of a connection that failed between slurmrestd and slurmctld
@@ -122,10 +114,10 @@ func (r *rest) change(ctx context.Context, method, id string, body any) error {
 	if err != nil {
 		return err
 	}
-	switch s.code() {
-	case 0, errnoInvalidJobID, errnoAlreadyDone:
+	switch code := s.code(); {
+	case code == 0, isNumber(over, code):
 		return nil
-	case errnoZeroBytes, errnoUnexpected, errnoAuth:
+	case code == errnoZeroBytes, code == errnoUnexpected, code == errnoAuth:
 		return errors.New(s.Errors[0].sentence() + ": slurmctld refuses the token, or died")
 	default:
 		return errors.New(s.Errors[0].sentence())

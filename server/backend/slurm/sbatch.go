@@ -28,8 +28,8 @@ var batchID = regexp.MustCompile(`(?m)^(?:Submitted batch job )?([0-9]+)(?:;[^;\
 // unheard are sentences of sbatch's after which slurmctld may have taken the job all the same.
 var unheard = regexp.MustCompile(`(?i)unable to contact slurm controller|socket timed out|communication|connection|zero bytes|unexpected message|protocol|unspecified error`)
 
-// passing are limits that pass by themselves: how many jobs there may be at once, not how large one may be.
-var passing = regexp.MustCompile(`SubmitJob|Resource temporarily unavailable|(?i)too many jobs`)
+// countLimit are the limits on how many jobs there may be, in a sentence that otherwise is the same as of those on how large.
+var countLimit = regexp.MustCompile(`(?:QOS|Assoc)\w*SubmitJob`)
 
 // classifySbatch reads what sbatch printed. Only whole lines of standard output count as an id: submit plug-ins print lines
 // of their own. Standard error of an accepted job is a note.
@@ -54,8 +54,8 @@ func classifySbatch(o output, err error) answer {
 		a.outcome = backend.NotSent
 	case len(ids) > 0 || len(o.sentences()) == 0 || unheard.MatchString(a.message) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		a.outcome = backend.Unknown
-	case passing.MatchString(a.message):
-		a.outcome, a.full = backend.Busy, strings.Contains(a.message, "temporarily unavailable")
+	case isSentence(passing, a.message), countLimit.MatchString(a.message):
+		a.outcome, a.full = backend.Busy, isSentence(passing[:1], a.message)
 	default:
 		a.outcome = backend.Refused
 	}

@@ -1,0 +1,67 @@
+package slurm
+
+import "strings"
+
+// errno is one of Slurm's errors (slurm_errno.h): slurmrestd tells its number, the commands its sentence.
+type errno struct {
+	number   int
+	sentence string
+}
+
+// passing are refusals for now, which say nothing against the job.
+var passing = []errno{
+	{errnoAgain, "Resource temporarily unavailable"}, // MaxJobCount is reached
+	{2007, "Unable to create job record, try again"},
+	{2019, "I/O error writing script/environment to file"},
+	{2020, "Job can not be altered now, try again later"},
+	{2027, "Slurm backup controller in standby mode"},
+	{2070, "Required partition not available (inactive or drain)"},
+	{2074, "Requested account has breached requested QOS usage threshold"},
+	{2090, "Slurm internal error, contact system administrator"},
+	{2103, "Job update not available right now"},
+	{2105, "System submissions disabled"},
+	{2131, "Controller is in standby mode"},
+}
+
+// over are complaints about a job that is not there any more, or not in the state any more that an order was about.
+var over = []errno{
+	{errnoInvalidJobID, "Invalid job id specified"},
+	{2021, "Job/step already completing or completed"},
+	{2073, "Job is no longer pending execution"},
+	{2083, "Job has already started"},
+	{2084, "Job has already finished"},
+	{2085, "Job is not running"},
+	{2086, "Job is not pending nor running"},
+}
+
+// Numbers that mean something of their own.
+const (
+	errnoAgain        = 11 // the system's EAGAIN
+	errnoUnexpected   = 1000
+	errnoAuth         = 1007
+	errnoFirst        = 2000 // the first of slurmctld's own answers
+	errnoInvalidJobID = 2017
+	errnoPolicy       = 2050
+	errnoLast         = 4999
+	errnoZeroBytes    = 5005 // a token that slurmctld refuses, or a slurmctld that died
+	errnoRestFirst    = 9000 // the first of slurmrestd's own answers
+	errnoNothingFound = 9003
+)
+
+func isNumber(list []errno, number int) bool {
+	for _, e := range list {
+		if e.number == number {
+			return true
+		}
+	}
+	return false
+}
+
+func isSentence(list []errno, sentence string) bool {
+	for _, e := range list {
+		if strings.Contains(sentence, e.sentence) {
+			return true
+		}
+	}
+	return false
+}
