@@ -18,8 +18,8 @@
 //	meta      schema version, the store's own id, what the engine keeps.
 //
 // A submission is eight puts: jobs, tasks, two names (on the same page), three lists (live, run, workflow) and its
-// commit's entry in changes; one more for each label and for a long script. A native id is two more, the end of a job
-// three and a delete.
+// commit's entry in changes; one more for each label, two for a long script. Recording a native id is two (jobs, natives), and
+// the end of a job two and a delete (jobs, lists).
 //
 // # Writing
 //

@@ -137,7 +137,7 @@ func nativeJobs(job *dagbridgev1.Job) []native {
 // key sorts the native jobs of one id by submit time, newest first.
 func (n native) key(job []byte) []byte {
 	key := appendPart(appendPart(nil, n.id), n.cluster)
-	key = binary.BigEndian.AppendUint64(key, ^(uint64(n.submitted) ^ 1<<63))
+	key = binary.BigEndian.AppendUint64(key, ^uint64(n.submitted))
 	return appendInt32(append(key, job...), n.attempt)
 }
 

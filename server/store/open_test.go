@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -126,6 +127,16 @@ func TestOpenOfWhatIsNoStore(t *testing.T) {
 			return data
 		}), "damaged"},
 		"cut to its meta pages": {damaged(func(data []byte) []byte { return data[:8192] }), "damaged"},
+		"a copy that lacks its end": {func(t *testing.T, path string) {
+			s := open(t, newPath(t), store.Options{NoSync: true})
+			for i := range 2000 {
+				put(t, s, newRecord(fmt.Sprint(i), 1, ""))
+			}
+			var backup bytes.Buffer
+			_, err := s.Backup(&backup)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path, backup.Bytes()[:backup.Len()-4096], 0o600))
+		}, "4096 of its"},
 		"pages damaged": {damaged(func(data []byte) []byte {
 			clear(data[8192:])
 			return data

@@ -54,10 +54,10 @@ func (tx *Tx) Put(rec *storev1.JobRecord) {
 	tx.dirty[id] = rec
 }
 
-// reindex replaces index entries, touching only those that differ.
+// reindex replaces index entries of a record, touching only those that differ. A key that stays keeps its value.
 func (tx *Tx) reindex(old, new []entry) {
 	for _, e := range new {
-		if !slices.ContainsFunc(old, func(o entry) bool { return o.same(e) && bytes.Equal(o.value, e.value) }) {
+		if !slices.ContainsFunc(old, e.same) {
 			tx.put(e.bucket, e.key, e.value)
 		}
 	}
