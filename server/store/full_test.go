@@ -58,8 +58,11 @@ func fillDisk(dir string) error {
 }
 
 func fillLimit(dir string) error {
-	// Both meet the limit of 24 MiB: bbolt makes a file larger by 16 MiB at a time.
-	limit := syscall.Rlimit{Cur: 24 << 20, Max: ^uint64(0)}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	limit.Cur = 24 << 20
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
