@@ -7,8 +7,10 @@ SHELL := /bin/bash
 GO ?= go
 # A binary without cgo runs on any Linux of its architecture.
 BUILD = CGO_ENABLED=0 $(GO) build -trimpath
-# Unit tests need nothing but Go; the integration tests start a real Slurm.
-UNIT = ./clients/go/... ./cmd/... ./proto/... ./server/... ./translators/...
+# Unit tests need nothing but Go; the integration tests start a real Slurm. The race detector is for what has goroutines in
+# the test's own process: the command line's tests run the program, whose start it would slow down a hundred times over.
+RACE = ./clients/go/... ./proto/... ./server/... ./translators/...
+UNIT = $(RACE) ./cmd/...
 INTEGRATION = ./integration/...
 TIMEOUT ?= 20m
 
@@ -30,8 +32,8 @@ demo: build ## run a small pipeline through an embedded gateway on this machine
 
 .PHONY: test
 test: vet ## vet, format, unit tests with the race detector, then the tests against a real Slurm
-	$(GO) test -race -timeout $(TIMEOUT) $(UNIT)
-	$(GO) test -timeout $(TIMEOUT) $(INTEGRATION)
+	$(GO) test -race -timeout $(TIMEOUT) $(RACE)
+	$(GO) test -timeout $(TIMEOUT) ./cmd/... $(INTEGRATION)
 
 .PHONY: test-unit
 test-unit: vet ## the unit tests alone: nothing but Go is needed
@@ -39,7 +41,8 @@ test-unit: vet ## the unit tests alone: nothing but Go is needed
 
 .PHONY: test-all
 test-all: verify test ## what test does, then the long runs: more histories, more kills, fuzzing
-	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 ./server/engine/... $(INTEGRATION)
+	$(GO) test -timeout 6h -count 1 -run TestModel ./server/engine -rapid.checks=100000
+	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 $(INTEGRATION)
 	@for package in $$(grep -rl '^func Fuzz' --include '*_test.go' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -h '^func Fuzz' $$package/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s $$package; \
