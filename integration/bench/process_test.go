@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+)
+
+// process is a server in a process of its own.
+type process struct {
+	pid      int
+	grpcAddr string
+	client   dagbridgev1.BridgeServiceClient
+	url      string
+	http     *http.Client
+	stop     func()
+}
+
+// announce tells the parent where the server is, and returns when the parent is gone or asks for the end.
+func announce(grpcAddr, httpAddr string) error {
+	fmt.Println(grpcAddr, httpAddr)
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// startProcess starts a role, and returns when it has announced itself.
+func startProcess(b *testing.B, args ...string) *process {
+	b.Helper()
+	command := exec.Command(os.Args[0], args...)
+	command.Stderr = os.Stderr
+	if *profile != "" {
+		command.Env = append(os.Environ(), profileFolder+"="+*profile)
+	}
+	stdin, err := command.StdinPipe()
+	require.NoError(b, err)
+	stdout, err := command.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, command.Start())
+	stopped := false
+	stop := func() {
+		if !stopped {
+			stopped = true
+			require.NoError(b, stdin.Close())
+			require.NoError(b, command.Wait())
+		}
+	}
+	b.Cleanup(stop)
+	text, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(b, err)
+	grpcAddr, httpAddr, _ := strings.Cut(strings.TrimSpace(text), " ")
+	return &process{
+		pid: command.Process.Pid, grpcAddr: grpcAddr, client: dial(b, grpcAddr), url: "http://" + httpAddr,
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}, stop: stop,
+	}
+}
+
+// dial makes a client with a connection of its own.
+func dial(b *testing.B, address string) dagbridgev1.BridgeServiceClient {
+	b.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, conn.Close()) })
+	return dagbridgev1.NewBridgeServiceClient(conn)
+}
+
+// cpu is the processor time that the process has had.
+func (p *process) cpu(b *testing.B) time.Duration { return cpu(b, p.pid) }
+
+func cpu(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(b, err)
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+2:]))
+	user, err := strconv.Atoi(fields[11])
+	require.NoError(b, err)
+	system, err := strconv.Atoi(fields[12])
+	require.NoError(b, err)
+	return time.Duration(user+system) * time.Second / 100
+}
+
+// rest asks over REST.
+func (p *process) rest(b *testing.B, path string) {
+	resp, err := p.http.Get(p.url + path)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		b.Errorf("%s: %s %v", path, resp.Status, err)
+	}
+}
