@@ -15,7 +15,7 @@ import (
 // scheduler has, and drops clean-ups that have nothing to clean.
 func (e *Engine) review(ctx context.Context, c *cluster) {
 	now := e.now()
-	nodes := e.mem.pick(c.Name, func(n *node) bool {
+	nodes := e.mem.pick(c.Name, toReview, func(n *node) bool {
 		return n.review && !now.Before(n.reviewAfter) || n.unit() && n.cancelledUnsent() || n.nothingToClean()
 	})
 	if len(nodes) == 0 {
@@ -152,7 +152,7 @@ func (e *Engine) cancel(ctx context.Context, c *cluster, known []backend.Known) 
 // orders collects what is to be told, and notes that it has been.
 func (e *Engine) orders(c *cluster) orders {
 	var o orders
-	nodes := e.mem.pick(c.Name, func(n *node) bool {
+	nodes := e.mem.pick(c.Name, toOrder, func(n *node) bool {
 		return n.unit() && !n.inFlight && (n.fresh && current(n.rec).GetNativeId() != "" || n.wantsOrder())
 	})
 	m := e.mem

@@ -21,7 +21,7 @@ func (e *Engine) dispatch(ctx context.Context, c *cluster) {
 		var going []*node
 		var subs []translators.Submission
 		room := map[string]int32{}
-		for _, n := range e.mem.pick(c.Name, func(n *node) bool { return e.mayGo(n, room) }) {
+		for _, n := range e.mem.pick(c.Name, toSubmit, func(n *node) bool { return e.mayGo(n, room) }) {
 			sub, ok := e.submission(n)
 			if !ok {
 				continue
@@ -47,7 +47,7 @@ func (e *Engine) open(c *cluster) bool {
 	}
 	if !c.verified {
 		// With no native job there is nothing to verify, and what is submitted from here on needs no verifying.
-		c.verified = len(e.mem.units(c.Name, func(n *node) bool { return current(n.rec).GetNativeId() != "" })) == 0
+		c.verified = e.mem.none(c.Name, natives)
 	}
 	return c.verified
 }
@@ -60,10 +60,18 @@ func (e *Engine) mayGo(n *node, room map[string]int32) bool {
 		rec.GetNotBefore() != nil && e.now().Before(rec.GetNotBefore().AsTime()) {
 		return false
 	}
-	if p := e.mem.nodes[rec.GetPredecessor()]; p != nil && p.deadSince.IsZero() {
+	if p := e.mem.nodes[rec.GetPredecessor()]; p != nil && !e.mem.dead(p) {
 		return false // it may still run
 	}
 	return e.mem.hasRoom(n, room)
+}
+
+// dead: no native job of it can run any more, though it may still be watched. mu is held.
+func (m *memory) dead(n *node) bool {
+	if n.isArray() && n.rec.GetUnrolled() {
+		return !slices.ContainsFunc(n.kids, func(id string) bool { kid := m.nodes[id]; return kid != nil && !m.dead(kid) })
+	}
+	return graph.IsTerminal(n.rec.GetJob().GetState()) && (!n.rec.GetCleanup() || !n.deadSince.IsZero())
 }
 
 // hasRoom: an array that goes one by one has no more than maxParallel instances out at once. mu is held.
@@ -144,7 +152,10 @@ func (n *node) positions() []int {
 func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 	d := translators.Dependencies{Any: n.rec.GetAnyDependency()}
 	for i, u := range n.ups {
-		up, kind, state := m.nodes[u.id], translators.DependencyType(n.rec.GetDependencyTypes()[i]), m.state(u.id)
+		up, kind, state := m.nodes[u.id], translators.DependencyType(n.rec.GetDependencyTypes()[i]), u.ended
+		if up != nil {
+			state = up.rec.GetJob().GetState()
+		}
 		switch {
 		case kind == "":
 			continue // the rule does not wait for it
@@ -178,14 +189,6 @@ func satisfies(kind translators.DependencyType, state dagbridgev1.Job_State) boo
 	default:
 		return state == dagbridgev1.Job_SUCCEEDED
 	}
-}
-
-// state of a job that lives or whose run does. mu is held.
-func (m *memory) state(id string) dagbridgev1.Job_State {
-	if n := m.nodes[id]; n != nil {
-		return n.rec.GetJob().GetState()
-	}
-	return m.ended[id].GetJob().GetState()
 }
 
 // guard are the jobs whose success a native job waits for, as their success markers are found. mu is held.

@@ -18,7 +18,7 @@ const findPause = 2 * time.Second
 // find looks for native jobs that may or may not be there: attempts whose submission has an unknown outcome, and those
 // submitted a second time, before they are released.
 func (e *Engine) find(ctx context.Context, c *cluster) {
-	nodes := e.mem.pick(c.Name, func(n *node) bool {
+	nodes := e.mem.pick(c.Name, toFind, func(n *node) bool {
 		return n.unit() && n.toFind() && !n.inFlight && !e.now().Before(n.findAfter)
 	})
 	if len(nodes) == 0 {

@@ -19,10 +19,8 @@ type memory struct {
 	mu sync.RWMutex
 	// nodes by job id: not at their end, or with cleanup to do.
 	nodes map[string]*node
-	// byCluster: the units among them.
-	byCluster map[string]map[string]*node
-	// todo: those of them that a pass has to look at; the others are the scheduler's to move.
-	todo map[string]map[string]*node
+	// byCluster: those of each set, by cluster.
+	byCluster map[string][numSets]map[string]*node
 	// ended records by id, kept while anything of their run lives.
 	ended map[string]*storev1.JobRecord
 	runs  map[string]*residentRun
@@ -33,6 +31,22 @@ type memory struct {
 	// staged: nodes of jobs that a transaction is admitting, until the commit makes them live.
 	staged map[string]*node
 }
+
+// set is some of a cluster's nodes: so a pass costs what there is to do, not what waits.
+type set int
+
+const (
+	// units, and those of them that have a native id.
+	units set = iota
+	natives
+	// What a pass may have to do: look again at upstreams, look for a token, order a change, submit. What is in none of these
+	// is the scheduler's to move.
+	toReview
+	toFind
+	toOrder
+	toSubmit
+	numSets
+)
 
 type residentRun struct {
 	live  int
@@ -89,11 +103,13 @@ type upstream struct {
 	task  string
 	id    string
 	setup bool
+	// ended is how it ended, once it no longer lives.
+	ended dagbridgev1.Job_State
 }
 
 func newMemory() *memory {
 	return &memory{
-		nodes: map[string]*node{}, byCluster: map[string]map[string]*node{}, todo: map[string]map[string]*node{}, ended: map[string]*storev1.JobRecord{},
+		nodes: map[string]*node{}, byCluster: map[string][numSets]map[string]*node{}, ended: map[string]*storev1.JobRecord{},
 		runs: map[string]*residentRun{}, waiting: map[string]map[string]*node{}, batches: map[string]map[string]*node{},
 		staged: map[string]*node{},
 	}
@@ -284,6 +300,9 @@ func (r *resolver) edges(n *node) []upstream {
 					owner = parent
 				}
 				up.setup = r.tx.Task(owner).GetSetup()
+				if rec := r.tx.Record(up.id); !live(rec) {
+					up.ended = rec.GetJob().GetState()
+				}
 			}
 			r.found[text] = up
 		}
@@ -297,12 +316,6 @@ func (r *resolver) edges(n *node) []upstream {
 func (m *memory) insert(n *node) {
 	id, job := n.id(), n.rec.GetJob()
 	m.nodes[id] = n
-	if n.unit() {
-		if m.byCluster[job.GetCluster()] == nil {
-			m.byCluster[job.GetCluster()] = map[string]*node{}
-		}
-		m.byCluster[job.GetCluster()][id] = n
-	}
 	run := m.runs[job.GetRunId()]
 	if run == nil {
 		run = &residentRun{}
@@ -319,16 +332,30 @@ func (m *memory) insert(n *node) {
 	m.mark(n)
 }
 
-// mark keeps todo: whether a pass has to look at the node. mu is held.
+// mark keeps the sets that a node is in. mu is held.
 func (m *memory) mark(n *node) {
 	cluster := n.rec.GetJob().GetCluster()
-	if m.todo[cluster] == nil {
-		m.todo[cluster] = map[string]*node{}
+	sets := m.byCluster[cluster]
+	if sets[units] == nil {
+		for i := range sets {
+			sets[i] = map[string]*node{}
+		}
+		m.byCluster[cluster] = sets
 	}
-	if m.nodes[n.id()] == n && (n.review || n.unit() && (n.toFind() || n.fresh || n.mayBeSubmitted() || n.cancelledUnsent() || n.nothingToClean() || n.wantsOrder())) {
-		m.todo[cluster][n.id()] = n
-	} else {
-		delete(m.todo[cluster], n.id())
+	here, unit := m.nodes[n.id()] == n, n.unit()
+	for i, in := range [numSets]bool{
+		units:    unit,
+		natives:  unit && current(n.rec).GetNativeId() != "",
+		toReview: n.review || unit && (n.cancelledUnsent() || n.nothingToClean()),
+		toFind:   unit && n.toFind(),
+		toOrder:  unit && (n.fresh || n.wantsOrder()),
+		toSubmit: unit && n.mayBeSubmitted(),
+	} {
+		if here && in {
+			sets[i][n.id()] = n
+		} else {
+			delete(sets[i], n.id())
+		}
 	}
 }
 
@@ -371,10 +398,17 @@ func (m *memory) batch(n *node) {
 func (m *memory) remove(n *node) {
 	id, job := n.id(), n.rec.GetJob()
 	delete(m.nodes, id)
-	delete(m.byCluster[job.GetCluster()], id)
-	delete(m.todo[job.GetCluster()], id)
+	m.mark(n)
 	m.unwait(n)
 	m.unbatch(n.rec)
+	for _, w := range m.waiting[graph.KeyString(job.GetKey())] {
+		w.ups = slices.Clone(w.ups) // a reader may hold the old slice
+		for i := range w.ups {
+			if w.ups[i].id == id {
+				w.ups[i].ended = job.GetState()
+			}
+		}
+	}
 	run := m.runs[job.GetRunId()]
 	m.ended[id] = n.rec
 	run.ended = append(run.ended, id)
@@ -434,7 +468,7 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 			return
 		}
 		n.rec = rec
-		n.review = true
+		n.review = len(n.ups) > 0 // one may have ended in the same commit
 		m.insert(n)
 		m.repoint(n)
 		return
@@ -492,7 +526,7 @@ func (m *memory) repoint(n *node) {
 		for i := range w.ups {
 			if w.ups[i].key == key {
 				w.ups[i].id = n.id()
-				w.ups[i].setup = n.task.GetSetup()
+				w.ups[i].setup, w.ups[i].ended = n.task.GetSetup(), dagbridgev1.Job_STATE_UNSPECIFIED
 			}
 		}
 		w.review = true
@@ -516,19 +550,18 @@ func (m *memory) node(id string) *node {
 	return m.staged[id]
 }
 
-// pick lists the nodes of a cluster that a pass has to look at and keep takes, in the order of their ids, that is of their
-// making.
-func (m *memory) pick(cluster string, keep func(*node) bool) []*node {
+// pick lists the nodes of a cluster's set that keep takes, in the order of their ids, that is of their making.
+func (m *memory) pick(cluster string, from set, keep func(*node) bool) []*node {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return pick(m.todo[cluster], keep)
+	return pick(m.byCluster[cluster][from], keep)
 }
 
-// units lists all units of a cluster that keep takes, likewise.
-func (m *memory) units(cluster string, keep func(*node) bool) []*node {
+// none: a cluster's set is empty.
+func (m *memory) none(cluster string, of set) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return pick(m.byCluster[cluster], keep)
+	return len(m.byCluster[cluster][of]) == 0
 }
 
 func pick(from map[string]*node, keep func(*node) bool) []*node {
@@ -546,7 +579,7 @@ func (m *memory) liveOn(cluster string) int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	count := 0
-	for _, n := range m.byCluster[cluster] {
+	for _, n := range m.byCluster[cluster][units] {
 		if n.isArray() {
 			count += len(n.kids)
 		} else {

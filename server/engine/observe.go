@@ -14,7 +14,7 @@ import (
 
 // known is what a look at a cluster has to tell about.
 func (e *Engine) known(c *cluster) []backend.Known {
-	nodes := e.mem.units(c.Name, func(n *node) bool { return current(n.rec).GetNativeId() != "" })
+	nodes := e.mem.pick(c.Name, natives, func(*node) bool { return true })
 	e.mem.mu.RLock()
 	defer e.mem.mu.RUnlock()
 	all := make([]backend.Known, 0, len(nodes))
