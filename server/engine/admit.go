@@ -366,7 +366,7 @@ func (a *admission) instance(t *txn, one *planned, parent *node, position int) *
 	tok := token(parent.id(), 1)
 	if one.unrolled {
 		n.task = task
-		rec.Ready = parent.rec.GetReady()
+		rec.Ready, rec.Predecessor = parent.rec.GetReady(), parent.rec.GetPredecessor()
 		tok = token(rec.Job.Id, 1)
 	}
 	rec.Job.Attempts = []*dagbridgev1.Attempt{{Number: 1, Cluster: one.cluster.Name, State: dagbridgev1.Job_ACCEPTED, Token: tok}}

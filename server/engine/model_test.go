@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
@@ -283,6 +284,13 @@ func (m *model) checkStart(jobID, tok string) {
 			m.t.Fatalf("%s starts as %s although it succeeded as %s", job.GetKey().GetTask(), tok, r.token)
 		}
 	}
+	for other, runs := range m.world.runs {
+		for _, r := range runs {
+			if rec, _ := m.record(other); r.running && other != jobID && proto.Equal(rec.GetJob().GetKey(), job.GetKey()) {
+				m.t.Fatalf("%s starts as %s while an earlier try runs as %s", job.GetKey().GetTask(), tok, r.token)
+			}
+		}
+	}
 	m.checkRule(job, task)
 }
 
@@ -395,6 +403,8 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 	case dagbridgev1.Job_SUCCEEDED:
 		require.True(m.t, last != nil && !last.killed && last.code == 0, "%s is called successful", job.GetKey().GetTask())
 		require.Equal(m.t, "0.91", job.GetOutputs()["auc"].GetText())
+	case dagbridgev1.Job_FAILED:
+		require.True(m.t, last != nil && (last.killed || last.code != 0) || job.GetReason() == "SUBMISSION_REFUSED", "%s is called failed: %s %s", job.GetKey().GetTask(), job.GetReason(), job.GetMessage())
 	case dagbridgev1.Job_UPSTREAM_FAILED:
 		if _, task := m.record(job.GetId()); m.superseded(job, task) {
 			return // it was on its way when an upstream was submitted anew, and that failed

@@ -32,7 +32,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature):
 		obs.State, obs.Reason, obs.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the program started"
 	case obs.Reason == reasonDuplicate:
-		t.forget(n, id, obs)
+		t.forget(n, obs)
 		return
 	case obs.Reason == reasonPremature:
 		t.hold(n, "the scheduler started native job "+obs.Ref.ID+" too early, having lost what it waits for; it ran nothing")
@@ -209,13 +209,22 @@ func (t *txn) hold(n *node, why string) {
 }
 
 // forget: the native job on record ran nothing, since another with the same token had started. That other is looked for.
-func (t *txn) forget(n *node, id string, obs backend.Observation) {
+func (t *txn) forget(n *node, obs backend.Observation) {
 	t.e.mem.double(n, obs.Ref.ID)
-	t.change(id, func(rec *storev1.JobRecord) {
-		rec.Job.State, rec.Job.NativeId = dagbridgev1.Job_ACCEPTED, ""
-		rec.Job.Reason, rec.Job.Message = "UPSTREAM", "native job "+obs.Ref.ID+" was a double and ran nothing; the one that started is looked for"
-		current(rec).NativeId = ""
-	})
+	unknown := func(rec *storev1.JobRecord) {
+		job := rec.GetJob()
+		current(rec).NativeId, job.NativeId = "", ""
+		if len(job.GetCounts()) == 0 {
+			job.State, job.Reason, job.StartTime = dagbridgev1.Job_ACCEPTED, "DOUBLE", nil
+			job.Message = "native job " + obs.Ref.ID + " was a double and ran nothing; the one that started is looked for"
+		}
+	}
+	for _, kid := range n.kids {
+		if !graph.IsTerminal(t.rec(kid).GetJob().GetState()) {
+			t.change(kid, unknown)
+		}
+	}
+	t.change(n.id(), unknown)
 	t.e.mem.touch(n, func() { n.maybe = true })
 }
 
