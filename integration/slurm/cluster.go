@@ -48,6 +48,7 @@ type Cluster struct {
 
 var shared struct {
 	sync.Once
+	options Options
 	cluster *Cluster
 	err     error
 }
@@ -55,7 +56,7 @@ var shared struct {
 // Shared is the cluster that all tests of a binary share, started at the first call.
 func Shared(tb testing.TB) *Cluster {
 	tb.Helper()
-	shared.Do(func() { shared.cluster, shared.err = start(Options{}) })
+	shared.Do(func() { shared.cluster, shared.err = start(shared.options) })
 	if shared.err != nil {
 		tb.Fatal(shared.err)
 	}
@@ -63,7 +64,11 @@ func Shared(tb testing.TB) *Cluster {
 }
 
 // Main runs the tests of a binary and then ends the shared cluster. It is what TestMain calls.
-func Main(m *testing.M) {
+func Main(m *testing.M) { MainWith(m, Options{}) }
+
+// MainWith is Main, for a shared cluster with options.
+func MainWith(m *testing.M, o Options) {
+	shared.options = o
 	code := m.Run()
 	if shared.cluster != nil {
 		shared.cluster.stop()
