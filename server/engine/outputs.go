@@ -2,11 +2,14 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/store"
 	"github.com/dagbridge/dagbridge/translators"
@@ -157,4 +160,36 @@ func (e *Engine) kids(job *dagbridgev1.Job) ([]*dagbridgev1.Job, error) {
 		return nil
 	})
 	return kids, err
+}
+
+// PutOutputs stages outputs of a job that has not ended; they are visible once it has.
+func (e *Engine) PutOutputs(ctx context.Context, id string, outputs map[string]*dagbridgev1.Json) (*dagbridgev1.Job, error) {
+	for name, value := range outputs {
+		if !json.Valid([]byte(value.GetText())) {
+			return nil, errorf(FailedPrecondition, "output %q is not JSON: send one JSON value", name)
+		}
+	}
+	err := e.update(ctx, func(t *txn) error {
+		rec := t.rec(id)
+		if rec == nil {
+			return errorf(NotFound, "there is no job %s", id)
+		}
+		if graph.IsTerminal(rec.GetJob().GetState()) {
+			return errorf(FailedPrecondition, "job %s has ended; outputs are put while it runs", id)
+		}
+		staged := maps.Clone(rec.GetStaged())
+		if staged == nil {
+			staged = map[string]*dagbridgev1.Json{}
+		}
+		maps.Copy(staged, outputs)
+		if size := len(outputsText(staged)); size > e.outputLimit {
+			return errorf(ResourceExhausted, "the outputs would be %d bytes, and a job may leave %d; put large results in a file and its path in the outputs", size, e.outputLimit)
+		}
+		t.change(id, func(rec *storev1.JobRecord) { rec.Staged = staged })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.store.Job(id)
 }

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// Cancel asks for the end of jobs and answers for each, in order. A job that has ended stays as it is; an array's parent
+// stands for its instances. The end itself comes from the scheduler.
+func (e *Engine) Cancel(ctx context.Context, ids []string) ([]*dagbridgev1.BatchCancelJobsResponse_Result, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	known := make([]bool, len(ids))
+	err := e.update(ctx, func(t *txn) error {
+		for i, id := range ids {
+			if known[i] = t.rec(id) != nil; known[i] {
+				t.requestCancel(id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	results := make([]*dagbridgev1.BatchCancelJobsResponse_Result, len(ids))
+	for i, id := range ids {
+		results[i] = &dagbridgev1.BatchCancelJobsResponse_Result{Id: id, Status: "NOT_FOUND"}
+		if !known[i] {
+			continue
+		}
+		job, err := e.store.Job(id)
+		if err != nil {
+			return nil, err
+		}
+		results[i].Status, results[i].Job = "OK", job
+	}
+	return results, nil
+}
+
+// requestCancel notes that a user wants a job's end.
+func (t *txn) requestCancel(id string) {
+	mark := func(rec *storev1.JobRecord) {
+		rec.Job.CancelRequestTime = stamp(t.now)
+		rec.TryAgainUntil = nil
+	}
+	rec := t.rec(id)
+	if job := rec.GetJob(); graph.IsTerminal(job.GetState()) || job.GetCancelRequestTime() != nil {
+		return
+	}
+	t.change(id, mark)
+	if len(rec.GetJob().GetCounts()) == 0 {
+		return
+	}
+	t.Children(id, func(kid string) bool {
+		if job := t.rec(kid).GetJob(); !graph.IsTerminal(job.GetState()) && job.GetCancelRequestTime() == nil {
+			t.change(kid, mark)
+		}
+		return true
+	})
+}
+
+// CancelRun asks for the end of every job of a run.
+func (e *Engine) CancelRun(ctx context.Context, id string) (*dagbridgev1.Run, error) {
+	err := e.update(ctx, func(t *txn) error {
+		if t.Run(id) == nil {
+			return errorf(NotFound, "there is no run %s", id)
+		}
+		var ids []string
+		t.RunJobs(id, func(job string) bool { ids = append(ids, job); return true })
+		for _, job := range ids {
+			t.requestCancel(job)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.Run(id)
+}

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// follow is the store's commit hook: the records are durable, in commit order.
+func (e *Engine) follow(records []*storev1.JobRecord) {
+	m := e.mem
+	m.mu.Lock()
+	for _, rec := range records {
+		e.followOne(rec)
+	}
+	m.mu.Unlock()
+	e.metrics.Committed(len(records))
+	for _, c := range e.clusters {
+		c.kick()
+	}
+}
+
+func (e *Engine) followOne(rec *storev1.JobRecord) {
+	m, id := e.mem, rec.GetJob().GetId()
+	n := m.nodes[id]
+	if n == nil {
+		if n = m.staged[id]; n == nil {
+			if !live(rec) {
+				if _, kept := m.ended[id]; kept {
+					m.ended[id] = rec
+				}
+				return
+			}
+			panic("engine: job " + id + " lives in the store and was never staged")
+		}
+		delete(m.staged, id)
+		if !live(rec) {
+			return
+		}
+		n.rec = rec
+		n.review = len(n.ups) > 0 // one may have ended in the same commit
+		m.insert(n)
+		m.repoint(n)
+		return
+	}
+	if n.rec.GetBatch() != rec.GetBatch() {
+		m.unbatch(n.rec)
+	}
+	if before := current(n.rec); before.GetToken() != current(rec).GetToken() {
+		n.maybe, n.seen, n.fresh, n.goneSince, n.duplicates = false, nil, false, nil, nil
+		n.deadSince, n.dead = time.Time{}, nil
+		n.recheck, n.rechecked, n.marks = false, false, nil
+	}
+	if from, to := n.rec.GetJob().GetState(), rec.GetJob().GetState(); graph.IsTerminal(to) && !graph.IsTerminal(from) {
+		e.metrics.Ended(rec.GetJob().GetCluster(), to.String())
+	}
+	if wanted(n.rec) != wanted(rec) {
+		n.ordered = false
+	}
+	if p := m.nodes[rec.GetJob().GetParent()]; p != nil && !n.unit() && n.rec.GetJob().GetCancelRequestTime() == nil && rec.GetJob().GetCancelRequestTime() != nil {
+		p.kidCancel, p.ordered = true, false
+		m.mark(p)
+	}
+	n.rec = rec
+	if !live(rec) && !m.kidsLive(n) {
+		m.remove(n)
+		m.dropParent(rec.GetJob().GetParent())
+		return
+	}
+	m.batch(n)
+	m.mark(n)
+}
+
+// wanted is what the record wants of the native job.
+func wanted(rec *storev1.JobRecord) string {
+	return fmt.Sprint(current(rec).GetToken(), current(rec).GetNativeId(), rec.GetHeld(), rec.GetHold(), rec.GetSuspect(), rec.GetCleanup(), rec.GetJob().GetCancelRequestTime() != nil)
+}
+
+// kidsLive: an array's parent stays while an instance of it does.
+func (m *memory) kidsLive(n *node) bool {
+	return slices.ContainsFunc(n.kids, func(id string) bool { return m.nodes[id] != nil })
+}
+
+// dropParent removes an ended array's parent once its last instance is gone.
+func (m *memory) dropParent(id string) {
+	if p := m.nodes[id]; p != nil && !live(p.rec) && !m.kidsLive(p) {
+		m.remove(p)
+	}
+}
+
+// repoint leads the edges of those who wait for the new job's key to it.
+func (m *memory) repoint(n *node) {
+	for _, w := range m.waiting[graph.KeyString(n.rec.GetJob().GetKey())] {
+		key := graph.KeyString(n.rec.GetJob().GetKey())
+		w.ups = slices.Clone(w.ups) // a reader may hold the old slice
+		for i := range w.ups {
+			if w.ups[i].key == key {
+				w.ups[i].id = n.id()
+				w.ups[i].setup, w.ups[i].ended = n.task.GetSetup(), dagbridgev1.Job_STATE_UNSPECIFIED
+			}
+		}
+		w.review = true
+		m.mark(w)
+	}
+}
+
+// stage hands a transaction's new node to the commit hook. Staging the same id again replaces it: transactions may be re-run.
+func (m *memory) stage(n *node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.staged[n.id()] = n
+}

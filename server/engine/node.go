@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"time"
+
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// node is a live job in memory. rec is replaced, never changed; the fields below it are volatile and guarded by memory.mu.
+type node struct {
+	rec *storev1.JobRecord
+	// task of a unit, or of an array's parent; an instance has its own only when it is a unit.
+	task *dagbridgev1.Task
+	ups  []upstream
+	// kids are an array's instances by position, ended ones included.
+	kids []string
+
+	// maybe: the current token may have reached the scheduler, by an earlier process or a call whose outcome is unknown.
+	maybe bool
+	// inFlight: a call that submits or looks for it is under way.
+	inFlight bool
+	// findAfter spaces out looks for it.
+	findAfter time.Time
+	// duplicates are native ids that the job script itself gave up as doubles of another.
+	duplicates map[string]bool
+	// seen is the last news of a unit; of an array, of one of its pending instances.
+	seen *backend.Observation
+	// shownAt is when the last look began that showed the native job under its own token.
+	shownAt time.Time
+	// fresh: seen came after the last pass.
+	fresh bool
+	// ordered: what is wanted of the native job has been ordered, and a look has to show whether it was done.
+	ordered bool
+	// recheck: it is gone and had started, as this or as another native job with its token, which is looked for once more.
+	recheck, rechecked bool
+	// marks are the positions whose token must not start any more, since it is to be followed by another; true once the mark
+	// is left.
+	marks map[int]bool
+	// kidCancel: an instance of the array has been cancelled on its own.
+	kidCancel bool
+	// goneSince is when complete answers began to have no trace of it; of a unit that is an array, of each position.
+	goneSince map[int]time.Time
+	// deadSince is when the native job of a record with cleanup to do was first seen dead: it is watched a while longer, since
+	// a scheduler that is killed may forget that it cancelled it. Of an array, dead tells it by position.
+	deadSince time.Time
+	dead      map[int]bool
+	// review: something about its upstreams changed that no transaction has looked at yet, or will by the clock alone.
+	review      bool
+	reviewAfter time.Time
+}
+
+// upstream is one edge, resolved to the newest job of its key.
+type upstream struct {
+	edge  *dagbridgev1.Edge
+	key   string
+	task  string
+	id    string
+	setup bool
+	// ended is how it ended, once it no longer lives.
+	ended dagbridgev1.Job_State
+}
+
+func (n *node) id() string { return n.rec.GetJob().GetId() }
+
+func (n *node) isArray() bool { return n.task.GetArray() != nil }
+
+// unit: it has a native job of its own.
+func (n *node) unit() bool {
+	switch {
+	case n.rec.GetJob().GetParent() != "":
+		return n.task != nil
+	case n.isArray():
+		return !n.rec.GetUnrolled()
+	default:
+		return true
+	}
+}
+
+func (n *node) mayBeSubmitted() bool {
+	return n.rec.GetReady() && current(n.rec).GetNativeId() == "" && !graph.IsTerminal(n.rec.GetJob().GetState())
+}
+
+// uncertain: a native job that no record names may exist, or a request for one may still arrive.
+func (n *node) uncertain() bool {
+	return n.maybe || n.inFlight || n.rec.GetSuspect() && current(n.rec).GetNativeId() == ""
+}
+
+// cancelledUnsent: a cancelled job that no scheduler can have.
+func (n *node) cancelledUnsent() bool {
+	job := n.rec.GetJob()
+	return job.GetCancelRequestTime() != nil && !graph.IsTerminal(job.GetState()) && !n.uncertain() && current(n.rec).GetNativeId() == ""
+}
+
+// nothingToClean: it ended here while a call was under way that has made nothing.
+func (n *node) nothingToClean() bool {
+	return n.unit() && n.rec.GetCleanup() && current(n.rec).GetNativeId() == "" && !n.uncertain()
+}
+
+// toFind: a look for its token is due.
+func (n *node) toFind() bool {
+	return n.maybe || n.recheck || n.rec.GetSuspect() && (current(n.rec).GetNativeId() != "" || n.unwanted())
+}
+
+// unwanted: its native job, or with an array all of it, has to go.
+func (n *node) unwanted() bool {
+	job := n.rec.GetJob()
+	if graph.IsTerminal(job.GetState()) || len(n.kids) > 0 && n.rec.GetCleanup() {
+		return n.rec.GetCleanup() && job.GetState() != dagbridgev1.Job_LOST
+	}
+	return job.GetCancelRequestTime() != nil
+}
+
+// toRelease: it went in held and is held no longer.
+func (n *node) toRelease() bool {
+	return n.rec.GetHeld() && !n.rec.GetHold() && !n.rec.GetSuspect()
+}
+
+// wantsOrder: something is wanted of the native job that nobody has ordered yet.
+func (n *node) wantsOrder() bool {
+	if n.inFlight {
+		return false
+	}
+	for _, left := range n.marks {
+		if !left {
+			return true
+		}
+	}
+	if n.ordered {
+		return false
+	}
+	if current(n.rec).GetNativeId() == "" {
+		return n.uncertain() && n.unwanted() // only the mark can be left
+	}
+	return n.unwanted() || n.toRelease() || n.kidCancel
+}
+
+func live(rec *storev1.JobRecord) bool {
+	return !graph.IsTerminal(rec.GetJob().GetState()) || rec.GetCleanup()
+}
+
+// current is the attempt that counts, the last.
+func current(rec *storev1.JobRecord) *dagbridgev1.Attempt {
+	attempts := rec.GetJob().GetAttempts()
+	if len(attempts) == 0 {
+		return nil
+	}
+	return attempts[len(attempts)-1]
+}
