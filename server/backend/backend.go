@@ -26,8 +26,11 @@ type Backend interface {
 	// Capabilities say what the cluster can do. They need no contact.
 	Capabilities() Capabilities
 
-	// Render translates a submission, contacting nothing. The engine calls it before a task is admitted, with no native ids
-	// in Depends, so that whatever the cluster's translator cannot say is refused before anything is submitted.
+	// Check says what the cluster's translator cannot say of a submission, contacting nothing. The engine calls it before a
+	// task is admitted, with no native ids in Depends, so that this is refused before anything is submitted.
+	Check(translators.Submission) translators.Faults
+
+	// Render is the native text of a submission, for people, contacting nothing. Its faults are Check's.
 	Render(translators.Submission) (translators.Rendering, translators.Faults)
 
 	// Submit makes native jobs, concurrently as far as the scheduler likes it, and answers for each in the same order. It is

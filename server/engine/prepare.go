@@ -98,7 +98,7 @@ func faultIn(faults translators.Faults, field string) bool {
 
 // renderFaults are what the task's cluster cannot say. Instances of an array that go one by one are tried on the first.
 func renderFaults(field string, one *planned) translators.Faults {
-	_, faults := one.cluster.Backend.Render(one.submission())
+	faults := one.cluster.Backend.Check(one.submission())
 	for i := range faults {
 		faults[i].Field = field + "." + strings.TrimPrefix(faults[i].Field, "task.")
 	}

@@ -128,6 +128,8 @@ func (s *sim) Capabilities() backend.Capabilities {
 	return backend.Capabilities{}
 }
 
+func (s *sim) Check(translators.Submission) translators.Faults { return nil }
+
 func (s *sim) Render(translators.Submission) (translators.Rendering, translators.Faults) {
 	return translators.Rendering{Text: "sim"}, nil
 }

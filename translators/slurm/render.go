@@ -77,8 +77,10 @@ func quoteDirective(s string) string {
 	if !strings.ContainsAny(s, " \t\"'\\#") {
 		return s
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+	return `"` + directiveEscapes.Replace(s) + `"`
 }
+
+var directiveEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // Arguments are the description as arguments of sbatch's. The script is read from standard input: Text.
 func (j *Job) Arguments() []string {
@@ -91,9 +93,10 @@ func (j *Job) Arguments() []string {
 }
 
 // Text is the whole job script, as a person could hand it to sbatch.
-func (j *Job) Text() string {
-	return "#!/bin/bash\n" + strings.Join(j.Directives(), "\n") + "\n\n" + j.Script
-}
+func (j *Job) Text() string { return j.head() + j.Script }
+
+// head is the text before the script.
+func (j *Job) head() string { return "#!/bin/bash\n" + strings.Join(j.Directives(), "\n") + "\n\n" }
 
 // V0038 is the body of slurmrestd's POST /slurm/v0.0.38/job/submit.
 func (j *Job) V0038() map[string]any {

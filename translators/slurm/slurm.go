@@ -110,7 +110,7 @@ func Translate(site Site, s translators.Submission) (*Job, translators.Faults) {
 	var script strings.Builder
 	t.wrapper(&script)
 	t.job.Script = script.String()
-	if size := len(t.job.Text()); size > maxScriptBytes {
+	if size := len(t.job.head()) + len(t.job.Script); size > maxScriptBytes {
 		field := "command"
 		if s.Task.GetScript() != nil {
 			field = "script.text"

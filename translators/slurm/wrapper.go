@@ -37,9 +37,12 @@ const (
 // common begins the part of the script that does not depend on the task.
 const common = "# ---- What follows is the same for every job. It needs bash 4.2, coreutils and awk."
 
+var sameForAll = "\n" + common + "\noutputs_awk=" + Quote(outputsAwk) + "\n" + wrapperText
+
 // wrapper writes the job script: what this job is, as variables and functions, then the text that is the same for all.
 func (t *translation) wrapper(b *strings.Builder) {
 	s := t.submission
+	b.Grow(len(sameForAll) + len(s.Task.GetScript().GetText()) + 4<<10)
 	fmt.Fprintf(b, "# dagbridge job %s, attempt %s: %s\n", s.Job.GetId(), attempt(s.Token), oneLine(s.Job.GetKey().GetTask()))
 	for _, v := range [][2]string{
 		{"dir", Dir(t.site, s.Job.GetId())},
@@ -61,7 +64,7 @@ func (t *translation) wrapper(b *strings.Builder) {
 	t.inputs(b)
 	t.payload(b)
 	t.program(b)
-	fmt.Fprintf(b, "\n%s\noutputs_awk=%s\n%s", common, Quote(outputsAwk), wrapperText)
+	b.WriteString(sameForAll)
 }
 
 // oneLine is a text that cannot leave a comment.

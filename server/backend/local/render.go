@@ -9,6 +9,12 @@ import (
 	"github.com/dagbridge/dagbridge/translators"
 )
 
+// Check is what is wrong with a submission.
+func (b *Backend) Check(sub translators.Submission) translators.Faults {
+	_, _, faults := b.spec(sub)
+	return faults
+}
+
 // Render is a shell script that does by hand what a supervisor does with the program.
 func (b *Backend) Render(sub translators.Submission) (translators.Rendering, translators.Faults) {
 	s, notices, faults := b.spec(sub)

@@ -168,6 +168,12 @@ func (b *Backend) Capabilities() backend.Capabilities {
 	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize}
 }
 
+// Check is what Slurm cannot say of a submission.
+func (b *Backend) Check(s translators.Submission) translators.Faults {
+	_, faults := slurm.Translate(b.site, s)
+	return faults
+}
+
 // Render is the text that sbatch would take.
 func (b *Backend) Render(s translators.Submission) (translators.Rendering, translators.Faults) {
 	job, faults := slurm.Translate(b.site, s)
