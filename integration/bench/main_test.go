@@ -6,6 +6,7 @@
 package bench
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 
 var (
 	rounds  = flag.Int("rounds", 5, "how many turns the gateway and what it is measured against take")
-	profile = flag.String("profile", "", "folder for processor profiles of the gateways' processes")
+	profile = flag.String("profile", "", "folder for profiles, of time and of memory, of the gateways' processes")
 )
 
 // roles are what this test's own binary does when it is started as another process, so that the processor time of a server
@@ -49,17 +50,19 @@ func play(role func([]string) error, args []string) error {
 	if dir == "" {
 		return role(args)
 	}
-	file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%s-%d.pprof", os.Args[1], os.Getpid())))
+	path := filepath.Join(dir, fmt.Sprintf("%s-%d", os.Args[1], os.Getpid()))
+	time, err := os.Create(path + ".cpu")
 	if err != nil {
 		return err
 	}
-	if err := pprof.StartCPUProfile(file); err != nil {
+	memory, err := os.Create(path + ".allocs")
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(time); err != nil {
 		return err
 	}
 	err = role(args)
 	pprof.StopCPUProfile()
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return errors.Join(err, pprof.Lookup("allocs").WriteTo(memory, 0), memory.Close(), time.Close())
 }
