@@ -66,7 +66,7 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 		m.mark(p)
 	}
 	n.rec = rec
-	if !live(rec) && !m.kidsLive(n) {
+	if !live(rec) && m.liveKids[id] == 0 {
 		m.remove(n)
 		m.dropParent(rec.GetJob().GetParent())
 		return
@@ -80,14 +80,9 @@ func wanted(rec *storev1.JobRecord) string {
 	return fmt.Sprint(current(rec).GetToken(), current(rec).GetNativeId(), rec.GetHeld(), rec.GetHold(), rec.GetSuspect(), rec.GetCleanup(), rec.GetJob().GetCancelRequestTime() != nil)
 }
 
-// kidsLive: an array's parent stays while an instance of it does.
-func (m *memory) kidsLive(n *node) bool {
-	return slices.ContainsFunc(n.kids, func(id string) bool { return m.nodes[id] != nil })
-}
-
 // dropParent removes an ended array's parent once its last instance is gone.
 func (m *memory) dropParent(id string) {
-	if p := m.nodes[id]; p != nil && !live(p.rec) && !m.kidsLive(p) {
+	if p := m.nodes[id]; p != nil && !live(p.rec) && m.liveKids[id] == 0 {
 		m.remove(p)
 	}
 }

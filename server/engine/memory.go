@@ -23,6 +23,8 @@ type memory struct {
 	waiting map[string]map[string]*node
 	// batches: the members of batches whose roots are still held.
 	batches map[string]map[string]*node
+	// liveKids counts the instances of arrays, by the parent's id: a parent stays while one of them does.
+	liveKids map[string]int
 	// staged: nodes of jobs that a transaction is admitting, until the commit makes them live.
 	staged map[string]*node
 }
@@ -52,7 +54,7 @@ func newMemory() *memory {
 	return &memory{
 		nodes: map[string]*node{}, byCluster: map[string][numSets]map[string]*node{}, ended: map[string]*storev1.JobRecord{},
 		runs: map[string]*residentRun{}, waiting: map[string]map[string]*node{}, batches: map[string]map[string]*node{},
-		staged: map[string]*node{},
+		liveKids: map[string]int{}, staged: map[string]*node{},
 	}
 }
 
@@ -86,6 +88,7 @@ func (m *memory) askRecheck(n *node) bool {
 func (m *memory) insert(n *node) {
 	id, job := n.id(), n.rec.GetJob()
 	m.nodes[id] = n
+	m.liveKids[job.GetParent()]++
 	run := m.runs[job.GetRunId()]
 	if run == nil {
 		run = &residentRun{}
@@ -168,6 +171,9 @@ func (m *memory) batch(n *node) {
 func (m *memory) remove(n *node) {
 	id, job := n.id(), n.rec.GetJob()
 	delete(m.nodes, id)
+	if m.liveKids[job.GetParent()]--; m.liveKids[job.GetParent()] == 0 {
+		delete(m.liveKids, job.GetParent())
+	}
 	m.mark(n)
 	m.unwait(n)
 	m.unbatch(n.rec)
