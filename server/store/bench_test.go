@@ -48,6 +48,30 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
+// BenchmarkLargeUpdate admits workflows of several sizes, each in one transaction: the time of a job is not to grow with them.
+func BenchmarkLargeUpdate(b *testing.B) {
+	for _, size := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("jobs=%d", size), func(b *testing.B) {
+			s, err := store.Open(filepath.Join(b.TempDir(), "dagbridge.db"), store.Options{NoSync: true})
+			require.NoError(b, err)
+			defer func() { require.NoError(b, s.Close()) }()
+			for range b.N {
+				run := newID()
+				require.NoError(b, s.Update(b.Context(), func(tx *store.Tx) error {
+					for i := range size {
+						rec := newRecord(fmt.Sprint("task", i), 1, "")
+						rec.Job.Key.Run, rec.Job.RunId = run, run
+						tx.Put(rec)
+						tx.PutTask(rec.GetJob().GetId(), benchTask(rec.GetJob().GetKey()))
+					}
+					return nil
+				}))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/job")
+		})
+	}
+}
+
 // benchRecord is a job of a mapped task in a run of ten thousand; newer ones have greater ids.
 func benchRecord(i int, run string) *storev1.JobRecord {
 	rec := newRecord("train_the_model", 1, newID())

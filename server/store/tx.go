@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
@@ -44,6 +45,8 @@ type Tx struct {
 	bolt    *bolt.Tx
 	buckets [numBuckets]*bolt.Bucket
 
+	pending [numBuckets][]entry // put, and not in the bucket yet
+
 	seen  map[string]*storev1.JobRecord // records read, by id; nil in View, as dirty is
 	dirty map[string]*storev1.JobRecord // records put, by id
 	order []string                      // ids of dirty, in the order of their first puts
@@ -52,7 +55,13 @@ type Tx struct {
 	err   error                         // the first put that failed
 }
 
+// bucket is a bucket with all that has been put into it.
 func (tx *Tx) bucket(b bucket) *bolt.Bucket {
+	tx.flush(b)
+	return tx.open(b)
+}
+
+func (tx *Tx) open(b bucket) *bolt.Bucket {
 	if tx.buckets[b] == nil {
 		tx.buckets[b] = tx.bolt.Bucket([]byte(bucketNames[b]))
 		tx.buckets[b].FillPercent = fill[b]
@@ -60,11 +69,29 @@ func (tx *Tx) bucket(b bucket) *bolt.Bucket {
 	return tx.buckets[b]
 }
 
+// flush writes what is pending in a bucket, in the order of the keys. bbolt splits pages at the commit alone: until then a key
+// that goes between others moves all that come after it, which would take a workflow of 100,000 tasks a minute.
+func (tx *Tx) flush(b bucket) {
+	some := tx.pending[b]
+	tx.pending[b] = nil
+	slices.SortStableFunc(some, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
+	for _, e := range some {
+		tx.fail(tx.open(b).Put(e.key, e.value))
+	}
+}
+
+func (tx *Tx) flushAll() {
+	for b := range numBuckets {
+		tx.flush(b)
+	}
+}
+
 func (tx *Tx) get(b bucket, key []byte) []byte { return tx.bucket(b).Get(key) }
 
+// put takes key and value over: they must not be changed any more.
 func (tx *Tx) put(b bucket, key, value []byte) {
 	tx.puts++
-	tx.fail(tx.bucket(b).Put(key, value))
+	tx.pending[b] = append(tx.pending[b], entry{b, key, value})
 }
 
 func (tx *Tx) delete(b bucket, key []byte) {

@@ -118,6 +118,7 @@ func (s *Store) attempt(calls []*call) []*call {
 		return nil
 	}
 	s.logChanges(tx)
+	tx.flushAll()
 	if tx.err != nil {
 		fail(calls, tx.err)
 		return nil
@@ -144,6 +145,7 @@ func (s *Store) run(c *call, tx *Tx) {
 		}
 	}()
 	if c.err = c.fn(tx); c.err == nil {
+		tx.flushAll()
 		c.err = tx.err
 	}
 }

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/store"
 )
 
@@ -147,6 +149,57 @@ func TestCheckAndPutInOneBatch(t *testing.T) {
 	for _, id := range found {
 		require.Equal(t, found[0], id)
 	}
+}
+
+// A function reads what it has put itself: by every index, and as it put it last.
+func TestOwnPutsAreRead(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{})
+	array, run := newRecord("train", 1, "u"), newID()
+	array.Job.RunId = run
+	var kids []*storev1.JobRecord
+	for i := range 3 {
+		kid := newRecord("train", 1, "u")
+		kid.Job.Key.MapIndex, kid.Job.Parent, kid.Position = []int32{int32(i)}, array.GetJob().GetId(), int32(i)
+		kids = append(kids, kid)
+	}
+	all := func(each func(fn func(string) bool)) (ids []string) {
+		each(func(id string) bool { ids = append(ids, id); return true })
+		return ids
+	}
+	require.NoError(t, s.Update(context.Background(), func(tx *store.Tx) error {
+		for i := range kids { // last first, so that none goes in where it was put
+			tx.Put(kids[len(kids)-1-i])
+		}
+		tx.Put(array)
+		id, key := array.GetJob().GetId(), array.GetJob().GetKey()
+		tx.PutTask(id, benchTask(key))
+		tx.PutRun(&dagbridgev1.Run{Id: run, Deployment: "default", Orchestrator: "airflow", Workflow: "risk", Run: "manual__1"})
+		require.Equal(t, id, tx.Named(key, 1, "u"))
+		require.Equal(t, id, tx.Newest(key))
+		require.Equal(t, kids[2].GetJob().GetId(), tx.Newest(kids[2].GetJob().GetKey()))
+		require.Equal(t, run, tx.RunNamed("default", "airflow", "risk", "manual__1"))
+		require.Equal(t, key.GetTask(), tx.Task(id).GetKey().GetTask())
+		require.Equal(t, []string{id}, all(func(fn func(string) bool) { tx.RunJobs(run, fn) }))
+		children := all(func(fn func(string) bool) { tx.Children(id, fn) })
+		require.Equal(t, []string{kids[0].GetJob().GetId(), kids[1].GetJob().GetId(), kids[2].GetJob().GetId()}, children)
+
+		ended := proto.CloneOf(array)
+		ended.Job.State, ended.Job.NativeId, ended.Job.Cluster = dagbridgev1.Job_SUCCEEDED, "77", "hpc"
+		tx.Put(ended)
+		tx.Put(array)
+		tx.Put(ended)
+		var live []string
+		tx.Live(func(rec *storev1.JobRecord) bool { live = append(live, rec.GetJob().GetId()); return true })
+		require.ElementsMatch(t, children, live)
+		var native []string
+		tx.Native("hpc", "77", func(id string, _ int32) bool { native = append(native, id); return true })
+		require.Equal(t, []string{id}, native)
+		return nil
+	}))
+	job, err := s.Job(array.GetJob().GetId())
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, job.GetState())
 }
 
 func TestFailuresFailTheirCallerAlone(t *testing.T) {
