@@ -355,6 +355,7 @@ func (a *admission) put(t *txn, n *node) {
 	t.e.mem.stage(n)
 	t.admitted = append(t.admitted, n)
 	t.Put(n.rec)
+	a.resolve.made[graph.KeyString(n.rec.GetJob().GetKey())] = n.id()
 }
 
 // instance is an array's instance as a job of its own.

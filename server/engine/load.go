@@ -16,13 +16,7 @@ func (e *Engine) load(tx *store.Tx) error {
 		nodes = append(nodes, &node{rec: rec})
 		return true
 	})
-	resolve, tasks := newResolver(tx), map[string]*dagbridgev1.Task{}
-	taskOf := func(id string) *dagbridgev1.Task {
-		if tasks[id] == nil {
-			tasks[id] = tx.Task(id)
-		}
-		return tasks[id]
-	}
+	resolve := newResolver(tx)
 	// An array's parent is kept while an instance needs cleanup, even when it has ended itself.
 	have := map[string]bool{}
 	for _, n := range nodes {
@@ -37,12 +31,12 @@ func (e *Engine) load(tx *store.Tx) error {
 	for _, n := range nodes {
 		job := n.rec.GetJob()
 		if job.GetParent() == "" {
-			n.task = taskOf(n.id())
+			n.task = resolve.task(n.id())
 			if n.isArray() {
 				tx.Children(n.id(), func(id string) bool { n.kids = append(n.kids, id); return true })
 			}
 		} else if tx.Record(job.GetParent()).GetUnrolled() {
-			n.task = graph.InstanceTask(taskOf(job.GetParent()), int(n.rec.GetPosition()))
+			n.task = graph.InstanceTask(resolve.task(job.GetParent()), int(n.rec.GetPosition()))
 		}
 		n.ups = resolve.edges(n)
 		n.maybe = n.unit() && n.rec.GetReady() && current(n.rec).GetNativeId() == ""
@@ -60,9 +54,30 @@ func (e *Engine) load(tx *store.Tx) error {
 type resolver struct {
 	tx    *store.Tx
 	found map[string]upstream
+	// made are the ids of jobs that the transaction itself makes, by their keys: no need to ask the store for them.
+	made map[string]string
+	// tasks by job id; the instances of an array share one.
+	tasks map[string]*dagbridgev1.Task
 }
 
-func newResolver(tx *store.Tx) *resolver { return &resolver{tx: tx, found: map[string]upstream{}} }
+func newResolver(tx *store.Tx) *resolver {
+	return &resolver{tx: tx, found: map[string]upstream{}, made: map[string]string{}, tasks: map[string]*dagbridgev1.Task{}}
+}
+
+func (r *resolver) task(id string) *dagbridgev1.Task {
+	if r.tasks[id] == nil {
+		r.tasks[id] = r.tx.Task(id)
+	}
+	return r.tasks[id]
+}
+
+// newest is the id of the newest job of a key; "" when there is none.
+func (r *resolver) newest(key *dagbridgev1.TaskKey, text string) string {
+	if id := r.made[text]; id != "" {
+		return id
+	}
+	return r.tx.Newest(key)
+}
 
 // edges of a node, each resolved to the newest job of its key.
 func (r *resolver) edges(n *node) []upstream {
@@ -75,12 +90,12 @@ func (r *resolver) edges(n *node) []upstream {
 		text := graph.KeyString(key)
 		up, ok := r.found[text]
 		if !ok {
-			up = upstream{key: text, task: key.GetTask(), id: r.tx.Newest(key)}
+			up = upstream{key: text, task: key.GetTask(), id: r.newest(key, text)}
 			if owner := up.id; owner != "" {
 				if parent := r.tx.Record(up.id).GetJob().GetParent(); parent != "" {
 					owner = parent
 				}
-				up.setup = r.tx.Task(owner).GetSetup()
+				up.setup = r.task(owner).GetSetup()
 				if rec := r.tx.Record(up.id); !live(rec) {
 					up.ended = rec.GetJob().GetState()
 				}
