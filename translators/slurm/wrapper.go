@@ -122,22 +122,32 @@ func (t *translation) payload(b *strings.Builder) {
 	fmt.Fprintf(b, "payload() {\nprintf %%s %s >%s\n}\n", Quote(t.script.text), scriptFile)
 }
 
-// program writes the shell function that becomes the program, in a shell of its own. Nothing of the task's env is ever a
-// variable of a shell's: env hands names and values to the program byte for byte, whatever they mean to bash.
+// program writes the shell function that becomes the program. Nothing of the task's env is ever assigned in a shell: env hands
+// names and values over byte for byte, whatever they mean to bash, to the program or to the shell of its prologue.
 func (t *translation) program(b *strings.Builder) {
 	s := t.submission
-	b.WriteString("\n# program becomes the program: prologue, arguments, environment.\nprogram() {\n")
-	if t.site.LoginShell {
-		b.WriteString(loginShell)
-	}
-	for _, prologue := range []string{t.site.Prologue, s.Task.GetPrologue()} {
-		if prologue != "" {
-			fmt.Fprintf(b, "  eval %s\n", Quote(prologue))
-		}
-	}
-	fmt.Fprintf(b, "  set --%s\n", continued(t.argv()))
+	b.WriteString("\n# program becomes the program, under a shell that has read the prologue where there is one.\nprogram() {\n")
+	fmt.Fprintf(b, "  set --%s\n", continued(append(t.prologue(), t.argv()...)))
 	t.items(b)
 	fmt.Fprintf(b, "  exec /usr/bin/env --%s\n}\n", continued(append(quoted(env(s.Task.GetEnv())), `"$@"`)))
+}
+
+// prologue is the shell that reads the profile and the prologues, in the task's environment, and then becomes the words after
+// it; nothing where there is nothing to read. The function keeps the prologues from setting the shell's own arguments.
+func (t *translation) prologue() []string {
+	var lines strings.Builder
+	if t.site.LoginShell {
+		lines.WriteString(loginShell)
+	}
+	for _, prologue := range []string{t.site.Prologue, t.submission.Task.GetPrologue()} {
+		if prologue != "" {
+			fmt.Fprintf(&lines, "  eval %s\n", Quote(prologue))
+		}
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	return quoted([]string{"bash", "-c", "prologue() {\n" + lines.String() + "}\nprologue\nexec -- \"$@\"", "bash"})
 }
 
 // loginShell reads what a login shell reads.

@@ -395,6 +395,13 @@ func TestThePrologueComesBeforeTheProgram(t *testing.T) {
 	got := n.run(submission(task))
 	require.Equal(t, "here site+task\n\n", got.stdout, got.stderr)
 
+	t.Run("and in its environment", func(t *testing.T) {
+		n, task := newNode(t), sh(`echo "$MODULE $0"`)
+		task.Env = map[string]string{"VERSION": "12.4", "UID": "no variable of a shell"}
+		task.Prologue = `export MODULE="cuda/$VERSION"`
+		require.Equal(t, "cuda/12.4 sh\n", n.run(submission(task)).stdout)
+	})
+
 	t.Run("one that ends ends the job", func(t *testing.T) {
 		n, task := newNode(t), sh("echo ran")
 		task.Prologue = "exit 9"
