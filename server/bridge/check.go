@@ -45,7 +45,7 @@ func newValidator() (protovalidate.Validator, error) {
 // Check finds all faults of a request that can be seen without the store: the rules that the protocol states on its fields,
 // text that should be JSON, and, of a submission that has such faults, also what the engine would find. Errors are
 // translators.Faults.
-func (b *Bridge) Check(req proto.Message) error { return check(b.validator, req, b.engine.Plan) }
+func (b *Bridge) Check(req proto.Message) error { return check(b.validator, req, b.engine.Faults) }
 
 // Plan is PlanWorkflow without a gateway, for these clusters. Errors are translators.Faults.
 func Plan(w *dagbridgev1.Workflow, clusters []engine.Cluster) (*dagbridgev1.Plan, error) {
@@ -53,14 +53,14 @@ func Plan(w *dagbridgev1.Workflow, clusters []engine.Cluster) (*dagbridgev1.Plan
 	if err != nil {
 		return nil, err
 	}
-	plan := func(w *dagbridgev1.Workflow) (*dagbridgev1.Plan, error) { return engine.Plan(w, clusters) }
-	if err := check(validator, w, plan); err != nil {
+	engineFaults := func(w *dagbridgev1.Workflow) translators.Faults { return engine.Faults(w, clusters) }
+	if err := check(validator, w, engineFaults); err != nil {
 		return nil, err
 	}
-	return plan(w)
+	return engine.Plan(w, clusters)
 }
 
-func check(validator protovalidate.Validator, req proto.Message, plan func(*dagbridgev1.Workflow) (*dagbridgev1.Plan, error)) error {
+func check(validator protovalidate.Validator, req proto.Message, engineFaults func(*dagbridgev1.Workflow) translators.Faults) error {
 	var faults translators.Faults
 	if err := validator.Validate(req); err != nil {
 		var invalid *protovalidate.ValidationError
@@ -84,26 +84,22 @@ func check(validator protovalidate.Validator, req proto.Message, plan func(*dagb
 		}
 	}
 	if len(faults) > 0 {
-		faults = append(faults, newFaults(faults, planned(req, plan))...)
+		faults = append(faults, newFaults(faults, submissionFaults(req, engineFaults))...)
 	}
 	return faults.OrNil()
 }
 
-// planned finds the faults that the engine would find in a submission; there are none in other requests.
-func planned(req proto.Message, plan func(*dagbridgev1.Workflow) (*dagbridgev1.Plan, error)) (faults translators.Faults) {
+// submissionFaults are what the engine would find in a submission; there are none in other requests.
+func submissionFaults(req proto.Message, engineFaults func(*dagbridgev1.Workflow) translators.Faults) translators.Faults {
 	switch req := req.(type) {
 	case *dagbridgev1.Workflow:
-		_, err := plan(req)
-		errors.As(err, &faults)
+		return engineFaults(req)
 	case *dagbridgev1.SubmitTaskRequest:
-		if req.GetTask() == nil {
-			return nil
+		if req.GetTask() != nil {
+			return engine.OneTaskFaults(engineFaults(engine.OneTask(req)))
 		}
-		_, err := plan(engine.OneTask(req))
-		errors.As(err, &faults)
-		engine.OneTaskFaults(faults)
 	}
-	return faults
+	return nil
 }
 
 // newFaults are those of some faults whose fields have none yet.

@@ -13,22 +13,39 @@ import (
 // Plan says what would be submitted where, and which edges the schedulers would keep. It contacts nothing. Errors:
 // translators.Faults.
 func Plan(w *dagbridgev1.Workflow, clusters []Cluster) (*dagbridgev1.Plan, error) {
-	return plan(w, clusters, surroundings{
-		known: func(*dagbridgev1.TaskKey) bool { return true },
-		node:  func(*dagbridgev1.TaskKey) (graph.Node, bool) { return graph.Node{}, false },
-	})
+	return plan(prepareClone(w, clusters, nowhere))
 }
 
 // Plan is the package's Plan with the gateway's clusters and jobs.
 func (e *Engine) Plan(w *dagbridgev1.Workflow) (*dagbridgev1.Plan, error) {
-	return plan(w, e.places(), e.surroundings())
+	return plan(prepareClone(w, e.places(), e.surroundings()))
 }
 
-func plan(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (*dagbridgev1.Plan, error) {
+// Faults are those for which Plan would refuse a workflow. They cost less than a plan.
+func Faults(w *dagbridgev1.Workflow, clusters []Cluster) translators.Faults {
+	_, faults := prepareClone(w, clusters, nowhere)
+	return faults
+}
+
+// Faults is the package's Faults with the gateway's clusters and jobs.
+func (e *Engine) Faults(w *dagbridgev1.Workflow) translators.Faults {
+	_, faults := prepareClone(w, e.places(), e.surroundings())
+	return faults
+}
+
+// nowhere are the surroundings without a gateway: whatever an edge leads to may be there.
+var nowhere = surroundings{
+	known: func(*dagbridgev1.TaskKey) bool { return true },
+	node:  func(*dagbridgev1.TaskKey) (graph.Node, bool) { return graph.Node{}, false },
+}
+
+func prepareClone(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (*prepared, translators.Faults) {
 	w = proto.CloneOf(w)
 	fillRun(w, "plan")
-	w = graph.Normalize(w)
-	p, faults := prepare(w, clusters, around)
+	return prepare(graph.Normalize(w), clusters, around)
+}
+
+func plan(p *prepared, faults translators.Faults) (*dagbridgev1.Plan, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
