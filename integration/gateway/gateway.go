@@ -18,7 +18,7 @@ import (
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 )
 
-// Gateway is one in front of a Slurm, which it knows as the cluster "hpc". Its process may be ended and started again, on the
+// Gateway is one in front of a Slurm, which it knows as the cluster "hpc", and of this machine, "here". Its process may be ended and started again, on the
 // same data; the addresses are others then.
 type Gateway struct {
 	// Slurm that is behind it.
@@ -49,7 +49,7 @@ func New(t *testing.T, c *slurmtest.Cluster, way string) *Gateway {
 	if way == "rest" {
 		how = fmt.Sprintf("rest: {url: %q, user: %q, tokenFile: %q}", c.URL, slurmtest.User, c.TokenFile(t))
 	}
-	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: %q\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n",
+	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: %q\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n  - name: here\n    local: {}\n",
 		t.TempDir(), how, c.WorkDir(t))
 	require.NoError(t, os.WriteFile(g.Config, []byte(text), 0o600))
 	t.Cleanup(func() {
