@@ -77,17 +77,15 @@ func (e *Engine) readLog(ctx context.Context, job *dagbridgev1.Job, stream strin
 	}
 	ref := backend.NativeRef{ID: at.GetNativeId(), Token: at.GetToken(), SubmitTime: at.GetSubmitTime().AsTime()}
 	r, size, err := c.Backend.Log(ctx, ref, owner, position, stream, offset)
+	if err == nil && first && tail > 0 && size-offset > tail {
+		_ = r.Close()
+		offset = size - tail
+		r, _, err = c.Backend.Log(ctx, ref, owner, position, stream, offset)
+	}
 	if err != nil {
 		return 0, offset, err
 	}
 	defer func() { _ = r.Close() }() // only read from
-	if first && tail > 0 && size-offset > tail {
-		_ = r.Close()
-		offset = size - tail
-		if r, size, err = c.Backend.Log(ctx, ref, owner, position, stream, offset); err != nil {
-			return 0, offset, err
-		}
-	}
 	buf := make([]byte, logChunk)
 	start := offset
 	for ctx.Err() == nil {

@@ -51,51 +51,54 @@ func computeRun(tx *store.Tx, stored *dagbridgev1.Run) *dagbridgev1.Run {
 		TryNumber: stored.GetTryNumber(), Uid: stored.GetUid(), Mode: stored.GetMode(), Parent: stored.GetParent(), Id: stored.GetId(),
 		Owner: stored.GetOwner(), CreateTime: stored.GetCreateTime(), Counts: map[string]int32{},
 	}
-	type member struct {
-		job  *dagbridgev1.Job
-		task *dagbridgev1.Task
-	}
-	var members []member
-	upstream := map[string]bool{} // keys that somebody depends on
+	var jobs []*dagbridgev1.Job
 	tx.RunJobs(stored.GetId(), func(id string) bool {
-		job := tx.Record(id).GetJob()
-		if tx.Newest(job.GetKey()) != id {
-			return true
-		}
-		m := member{job, tx.Task(id)}
-		members = append(members, m)
-		if m.task.GetTeardown() == nil {
-			for _, edge := range m.task.GetUpstream() {
-				upstream[graph.KeyString(graph.Upstream(m.task, edge))] = true
-			}
+		if job := tx.Record(id).GetJob(); tx.Newest(job.GetKey()) == id {
+			jobs = append(jobs, job)
 		}
 		return true
 	})
-	ended, failed := true, false
+	ended := len(jobs) > 0
 	var end *timestamppb.Timestamp
-	for _, m := range members {
-		if len(m.job.GetCounts()) > 0 {
-			for word, n := range m.job.GetCounts() {
+	for _, job := range jobs {
+		if len(job.GetCounts()) > 0 {
+			for word, n := range job.GetCounts() {
 				run.Counts[word] += n
 			}
 		} else {
-			run.Counts[m.job.GetState().String()]++
+			run.Counts[job.GetState().String()]++
 		}
-		ended = ended && graph.IsTerminal(m.job.GetState())
-		if end == nil || m.job.GetEndTime().AsTime().After(end.AsTime()) {
-			end = m.job.GetEndTime()
+		ended = ended && graph.IsTerminal(job.GetState())
+		if end == nil || job.GetEndTime().AsTime().After(end.AsTime()) {
+			end = job.GetEndTime()
 		}
-		leaf := !upstream[graph.KeyString(m.job.GetKey())] && m.task.GetTeardown() == nil
-		bad := m.job.GetState() != dagbridgev1.Job_SUCCEEDED && m.job.GetState() != dagbridgev1.Job_SKIPPED
-		failed = failed || leaf && bad
 	}
 	switch {
-	case !ended || len(members) == 0:
+	case !ended:
 		run.State = dagbridgev1.Run_RUNNING
-	case failed:
+	case leafFailed(tx, jobs):
 		run.State, run.EndTime = dagbridgev1.Run_FAILED, end
 	default:
 		run.State, run.EndTime = dagbridgev1.Run_SUCCEEDED, end
 	}
 	return run
+}
+
+// leafFailed: one of a run's jobs that nobody but tear-downs waits for, and that is none itself, has not succeeded.
+func leafFailed(tx *store.Tx, jobs []*dagbridgev1.Job) bool {
+	upstream := map[string]bool{} // keys that somebody depends on
+	var failed []string
+	for _, job := range jobs {
+		task := tx.Task(job.GetId())
+		if task.GetTeardown() != nil {
+			continue
+		}
+		for _, edge := range task.GetUpstream() {
+			upstream[graph.KeyString(graph.Upstream(task, edge))] = true
+		}
+		if job.GetState() != dagbridgev1.Job_SUCCEEDED && job.GetState() != dagbridgev1.Job_SKIPPED {
+			failed = append(failed, graph.KeyString(job.GetKey()))
+		}
+	}
+	return slices.ContainsFunc(failed, func(key string) bool { return !upstream[key] })
 }
