@@ -90,7 +90,11 @@ func sentences(s *status.Status) string {
 	}
 	// Of a connection that did not come about, what is behind gRPC's layers.
 	if _, why, ok := strings.Cut(s.Message(), "transport: "); ok {
-		return "the gateway cannot be reached: " + strings.Trim(why, `"`)
+		return "the gateway cannot be reached: " + strings.TrimPrefix(strings.Trim(why, `"`), "Error while dialing: ") +
+			"; --server names another one, dagbridge serve starts one here"
+	}
+	if s.Code() == codes.Unauthenticated {
+		return s.Message() + "; --token-file names the file with the token"
 	}
 	return s.Message()
 }

@@ -31,11 +31,11 @@ func TestReport(t *testing.T) {
 		"not found":          {status.Error(codes.NotFound, "no such job"), 4, "dagbridge: no such job\n"},
 		"nothing":            {nil, 0, ""},
 		"the job's own code": {&exitError{code: 3}, 3, ""},
-		"unauthenticated":    {status.Error(codes.Unauthenticated, "a token is needed"), 125, "dagbridge: a token is needed\n"},
+		"unauthenticated":    {status.Error(codes.Unauthenticated, "a token is needed"), 125, "dagbridge: a token is needed; --token-file names the file with the token\n"},
 		"unreachable":        {status.Error(codes.Unavailable, "connection refused"), 125, "dagbridge: connection refused\n"},
 		"no connection": {
 			status.Error(codes.Unavailable, `failed after 4 attempts: connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`),
-			125, "dagbridge: the gateway cannot be reached: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused\n",
+			125, "dagbridge: the gateway cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused; --server names another one, dagbridge serve starts one here\n",
 		},
 		"with a code of its own": {exitf(exitNotFound, "no output %q", "auc"), 4, "dagbridge: no output \"auc\"\n"},
 	} {

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -44,5 +45,20 @@ you in. With --wait: the job's own exit code, 128 + signal, else 1.`,
 		newGet(), newList(), newLookup(), newLogs(), newOutput(), newCancel(), newClusters(),
 		newBackup(), newCompact(), newVersion(),
 	)
+	for _, cmd := range root.Commands() {
+		if cmd.Args != nil {
+			cmd.Args = showUse(cmd.Args)
+		}
+	}
 	return root
+}
+
+// showUse says, where arguments are wrong, how the command is written.
+func showUse(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fmt.Errorf("%w; write dagbridge %s", err, cmd.Use)
+		}
+		return nil
+	}
 }
