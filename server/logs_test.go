@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,6 +101,26 @@ func TestFollowAndLeave(t *testing.T) {
 	leave()
 	require.Eventually(t, func() bool { return !open() }, patience, 10*time.Millisecond, "the stream outlives its reader")
 	require.NoError(t, os.WriteFile(gate+"2", nil, 0o600))
+}
+
+// A reader that goes while much is under way to it has left, and nothing is wrong with the gateway.
+func TestLeaveALongLog(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	job := g.submit(t, task("a", "head -c 50000000 /dev/zero"), dagbridgev1.WaitFor_TERMINAL)
+	conn, err := net.Dial("tcp", g.HTTPAddr())
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(conn, "GET /v1/jobs/%s/logs HTTP/1.1\r\nHost: %s\r\n\r\n", job.GetId(), g.HTTPAddr())
+	require.NoError(t, err)
+	_, err = conn.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).SetLinger(0)) // what is unread is answered with a reset
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool {
+		_, text := g.get(t, "/metrics")
+		return strings.Contains(text, `dagbridge_request_seconds_count{code="Canceled",method="ReadLogs"} 1`)
+	}, patience, 10*time.Millisecond)
+	require.Empty(t, g.log.String())
 }
 
 // A long log, in one line, comes in pieces of bounded size.

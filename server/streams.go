@@ -158,9 +158,17 @@ func (a *answer) send(m proto.Message) error {
 	defer a.mu.Unlock()
 	a.header()
 	if _, err := a.w.Write(b); err != nil {
-		return err
+		return gone(err)
 	}
-	return http.NewResponseController(a.w).Flush()
+	return gone(http.NewResponseController(a.w).Flush())
+}
+
+// gone: what cannot be written has no reader any more; that is no fault of the gateway's.
+func gone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return status.Error(codes.Canceled, "the client is gone: "+err.Error())
 }
 
 // end lets nobody else begin, and says whether somebody has.
