@@ -108,7 +108,7 @@ func (e *Engine) submission(n *node) (translators.Submission, bool) {
 	}
 	ok := !n.isArray() || len(sub.Instances) > 0
 	if ok && rec.GetNative() {
-		if sub.Depends, ok = m.depends(n); !n.rec.GetHold() && !sub.Depends.Any {
+		if sub.Depends, ok = m.depends(n); !n.rec.GetHold() && !n.rec.GetAnyDependency() {
 			sub.Guard = m.guard(n)
 		}
 	}

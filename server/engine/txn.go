@@ -202,7 +202,7 @@ func (t *txn) evaluate(n *node) {
 		rec = n.rec
 	}
 	job := rec.GetJob()
-	if graph.IsTerminal(job.GetState()) || rec.GetReady() && !rec.GetNative() || job.GetState() == dagbridgev1.Job_RUNNING ||
+	if graph.IsTerminal(job.GetState()) || rec.GetReady() && (!rec.GetNative() || job.GetState() == dagbridgev1.Job_RUNNING) ||
 		n.isArray() && rec.GetUnrolled() {
 		return
 	}
