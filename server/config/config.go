@@ -110,7 +110,7 @@ type SlurmREST struct {
 	URL string `yaml:"url"`
 	// User that the jobs belong to.
 	User string `yaml:"user"`
-	// File with that user's JWT. Read again when it changes and whenever Slurm refuses the token.
+	// File with that user's JWT. It is read for every call, so that it may be renewed at any time.
 	TokenFile string `yaml:"tokenFile"`
 }
 

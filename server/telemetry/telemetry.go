@@ -29,7 +29,7 @@ type Metrics struct {
 func New(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		submissions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "dagbridge_submissions_total", Help: "Jobs asked for, by cluster and what came of it.",
+			Name: "dagbridge_submissions_total", Help: "Native jobs handed to a cluster, by what came of it.",
 		}, []string{"cluster", "outcome"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "dagbridge_jobs_ended_total", Help: "Jobs that reached their end, by cluster and state.",
@@ -38,7 +38,7 @@ func New(registry prometheus.Registerer) *Metrics {
 			Name: "dagbridge_jobs_live", Help: "Jobs that are not at their end, by cluster.",
 		}, []string{"cluster"}),
 		dispatch: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "dagbridge_dispatch_seconds", Help: "From when a job could go to its cluster until its native id was known.",
+			Name: "dagbridge_dispatch_seconds", Help: "From a job's acceptance until its native id was known.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 4, 9),
 		}, []string{"cluster"}),
 		looks: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -67,7 +67,7 @@ func New(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Submitted counts a job that was asked for: outcome is "accepted", "existing", "attached" or "refused".
+// Submitted counts a native job that was handed to a cluster: outcome is "submitted", "refused", "busy", "not_sent" or "unknown".
 func (m *Metrics) Submitted(cluster, outcome string) {
 	if m != nil {
 		m.submissions.WithLabelValues(cluster, outcome).Inc()
@@ -88,7 +88,7 @@ func (m *Metrics) Live(cluster string, n int) {
 	}
 }
 
-// Dispatched tells how long a job, free to go to its cluster, took to get its native id.
+// Dispatched tells how long it took from a job's acceptance until its native id was known.
 func (m *Metrics) Dispatched(cluster string, d time.Duration) {
 	if m != nil {
 		m.dispatch.WithLabelValues(cluster).Observe(d.Seconds())

@@ -14,7 +14,7 @@ import (
 
 // call calls every method once.
 func call(m *telemetry.Metrics) {
-	m.Submitted("hpc", "accepted")
+	m.Submitted("hpc", "submitted")
 	m.Ended("hpc", "FAILED")
 	m.Live("hpc", 7)
 	m.Dispatched("hpc", time.Second)
@@ -53,9 +53,9 @@ dagbridge_looks_failed_total{cluster="hpc"} 1
 # HELP dagbridge_streams_open Streams that are open, by method.
 # TYPE dagbridge_streams_open gauge
 dagbridge_streams_open{method="WatchJobs"} 1
-# HELP dagbridge_submissions_total Jobs asked for, by cluster and what came of it.
+# HELP dagbridge_submissions_total Native jobs handed to a cluster, by what came of it.
 # TYPE dagbridge_submissions_total counter
-dagbridge_submissions_total{cluster="hpc",outcome="accepted"} 1
+dagbridge_submissions_total{cluster="hpc",outcome="submitted"} 1
 # HELP dagbridge_unknown_words_total Native states that no table knows: news for the developers.
 # TYPE dagbridge_unknown_words_total counter
 dagbridge_unknown_words_total{cluster="hpc",word="DREAMING"} 1
