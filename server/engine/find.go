@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -75,7 +76,8 @@ func (t *txn) found(c *cluster, n *node, want backend.Want, f backend.Finding) [
 	}
 	rechecked := t.e.mem.holds(n, func(n *node) bool { return n.recheck })
 	refs := slices.DeleteFunc(slices.Clone(f.Refs), func(r backend.NativeRef) bool {
-		return t.e.mem.isDouble(n, r.ID) || rechecked && r.ID == current(rec).GetNativeId() // which is gone
+		given, of := t.e.mem.givenUp(n, r.ID)
+		return given == of || rechecked && r.ID == current(rec).GetNativeId() // which is gone
 	})
 	switch {
 	case f.Presence == backend.Uncertain:
@@ -95,14 +97,22 @@ func (t *txn) found(c *cluster, n *node, want backend.Want, f backend.Finding) [
 }
 
 // adopt takes the native job that carries the token. Of several it takes the oldest that is not held, for that one may have
-// started; held ones never have, and go. Others that are not held give themselves up when they find the start marker.
+// started; held ones never have, and go. Others that are not held give themselves up when they find the start marker; of
+// arrays, where each instance does so by itself, the one that has given up the fewest tells most.
 func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.NativeRef, held []string) []backend.Known {
 	rec := t.rec(n.id())
 	isHeld := func(r backend.NativeRef) bool { return slices.Contains(held, r.ID) }
-	chosen := refs[0]
-	if i := slices.IndexFunc(refs, func(r backend.NativeRef) bool { return !isHeld(r) }); i >= 0 {
-		chosen = refs[i]
-	}
+	chosen := slices.MinFunc(refs, func(a, b backend.NativeRef) int {
+		if isHeld(a) != isHeld(b) {
+			if isHeld(a) {
+				return 1
+			}
+			return -1
+		}
+		givenA, _ := t.e.mem.givenUp(n, a.ID)
+		givenB, _ := t.e.mem.givenUp(n, b.ID)
+		return cmp.Compare(givenA, givenB)
+	})
 	if current(rec).GetNativeId() != chosen.ID {
 		sub := translators.Submission{Token: want.Token, Hold: isHeld(chosen)}
 		for _, p := range want.Positions {
@@ -117,7 +127,7 @@ func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.Nativ
 	for _, r := range refs {
 		if r.ID != chosen.ID && isHeld(r) {
 			doubles = append(doubles, backend.Known{Ref: r, Job: rec.GetJob(), Positions: want.Positions, Double: true})
-			t.e.mem.double(n, r.ID)
+			t.e.mem.double(n, double{r.ID, -1})
 		}
 	}
 	return doubles
@@ -141,22 +151,6 @@ func (t *txn) absent(n *node, proof string) {
 		t.endByRule(n, dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the scheduler had it: "+proof)
 	}
 	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = false })
-}
-
-// isDouble: the native job is known as another's double.
-func (m *memory) isDouble(n *node, nativeID string) bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return n.duplicates[nativeID]
-}
-
-func (m *memory) double(n *node, nativeID string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n.duplicates == nil {
-		n.duplicates = map[string]bool{}
-	}
-	n.duplicates[nativeID] = true
 }
 
 // goneFor notes that a complete answer had no trace of a native job, and says whether that has been so for the grace.

@@ -24,8 +24,8 @@ type node struct {
 	inFlight bool
 	// findAfter spaces out looks for it.
 	findAfter time.Time
-	// duplicates are native ids that the job script itself gave up as doubles of another.
-	duplicates map[string]bool
+	// duplicates are native jobs that gave themselves up as doubles of another, and held ones that were cancelled as such.
+	duplicates map[double]bool
 	// seen is the last news of a unit; of an array, of one of its pending instances.
 	seen *backend.Observation
 	// shownAt is when the last look began that showed the native job under its own token.

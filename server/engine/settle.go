@@ -208,25 +208,5 @@ func (t *txn) hold(n *node, why string) {
 	t.evaluate(n)
 }
 
-// forget: the native job on record ran nothing, since another with the same token had started. That other is looked for.
-func (t *txn) forget(n *node, obs backend.Observation) {
-	t.e.mem.double(n, obs.Ref.ID)
-	unknown := func(rec *storev1.JobRecord) {
-		job := rec.GetJob()
-		current(rec).NativeId, job.NativeId = "", ""
-		if len(job.GetCounts()) == 0 {
-			job.State, job.Reason, job.StartTime = dagbridgev1.Job_ACCEPTED, "DOUBLE", nil
-			job.Message = "native job " + obs.Ref.ID + " was a double and ran nothing; the one that started is looked for"
-		}
-	}
-	for _, kid := range n.kids {
-		if !graph.IsTerminal(t.rec(kid).GetJob().GetState()) {
-			t.change(kid, unknown)
-		}
-	}
-	t.change(n.id(), unknown)
-	t.e.mem.touch(n, func() { n.maybe = true })
-}
-
 // token is what an attempt's native job is recognised by.
 func token(jobID string, number int32) string { return jobID + "." + strconv.Itoa(int(number)) }

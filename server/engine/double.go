@@ -1,0 +1,74 @@
+package engine
+
+import (
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/translators/graph"
+)
+
+// double is a native job, or a position in its array, that runs nothing since another with its token does. Of an array and
+// its double each may have started some of the instances.
+type double struct {
+	nativeID string
+	// position in the array; -1: all of it.
+	position int
+}
+
+// double notes one, and says whether it was known.
+func (m *memory) double(n *node, d double) (known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n.duplicates == nil {
+		n.duplicates = map[double]bool{}
+	}
+	known = n.duplicates[d]
+	n.duplicates[d] = true
+	return known
+}
+
+// givenUp is how many instances of a unit that have not ended a native job is known to run nothing for, and of how many. A
+// unit that is no array counts as one.
+func (m *memory) givenUp(n *node, nativeID string) (given, of int) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	all := n.duplicates[double{nativeID, -1}]
+	for _, pos := range n.positions() {
+		if kid := m.nodes[n.kids[pos]]; kid == nil || graph.IsTerminal(kid.rec.GetJob().GetState()) {
+			continue
+		}
+		if of++; all || n.duplicates[double{nativeID, pos}] {
+			given++
+		}
+	}
+	if of == 0 {
+		if of = 1; all {
+			given = 1
+		}
+	}
+	return given, of
+}
+
+// forget: the native job on record ran nothing, since another with the same token had started. That other is looked for. When
+// both are arrays that have started some instances each, that waits until those of the one on record have ended.
+func (t *txn) forget(n *node, obs backend.Observation) {
+	known := t.e.mem.double(n, double{obs.Ref.ID, obs.Position})
+	if given, of := t.e.mem.givenUp(n, obs.Ref.ID); known && given < of {
+		return
+	}
+	unknown := func(rec *storev1.JobRecord) {
+		job := rec.GetJob()
+		current(rec).NativeId, job.NativeId = "", ""
+		if len(job.GetCounts()) == 0 {
+			job.State, job.Reason, job.StartTime = dagbridgev1.Job_ACCEPTED, "DOUBLE", nil
+			job.Message = "native job " + obs.Ref.ID + " was a double and ran nothing; the one that started is looked for"
+		}
+	}
+	for _, kid := range n.kids {
+		if !graph.IsTerminal(t.rec(kid).GetJob().GetState()) {
+			t.change(kid, unknown)
+		}
+	}
+	t.change(n.id(), unknown)
+	t.e.mem.touch(n, func() { n.maybe = true })
+}
