@@ -170,10 +170,9 @@ type meeting struct {
 	existing string
 	// name: the request's try becomes another name of it.
 	name bool
-	// predecessor must be dead before the new job goes; replace: it is cancelled.
-	predecessor string
-	replace     bool
-	warning     string
+	// replace is the live job that the new one takes the place of: it is cancelled.
+	replace string
+	warning string
 }
 
 // admit checks everything first, then puts.
@@ -204,13 +203,13 @@ func (a *admission) admit(t *txn) error {
 			}
 			continue
 		}
-		if m.replace {
-			t.requestCancel(m.predecessor)
+		if m.replace != "" {
+			t.requestCancel(m.replace)
 		}
 		if one.batch != 0 && batches[one.batch] == "" {
 			batches[one.batch] = t.e.newID()
 		}
-		a.ids[i] = a.make(t, one, batches[one.batch], m.predecessor)
+		a.ids[i] = a.make(t, one, batches[one.batch])
 	}
 	return nil
 }
@@ -252,14 +251,12 @@ func (a *admission) meet(t *txn, one *planned, kept []bool) (meeting, error) {
 	if a.w.GetRun().GetMode() == dagbridgev1.Run_ONLY_FAILED && (state == dagbridgev1.Job_SUCCEEDED || state == dagbridgev1.Job_SKIPPED) && a.allKept(one, kept) {
 		return meeting{existing: newest}, nil
 	}
-	if graph.IsTerminal(state) {
-		return meeting{predecessor: newest}, nil
-	}
-	if rec.GetJob().GetCancelRequestTime() != nil {
-		return meeting{predecessor: newest}, nil
+	// A new job waits until every earlier one of its key is dead.
+	if graph.IsTerminal(state) || rec.GetJob().GetCancelRequestTime() != nil {
+		return meeting{}, nil
 	}
 	if a.w.GetIfLive() == dagbridgev1.IfLive_REPLACE {
-		return meeting{predecessor: newest, replace: true}, nil
+		return meeting{replace: newest}, nil
 	}
 	return meeting{existing: newest, name: true, warning: fmt.Sprintf("%s, try %d, is attached to job %s, which is still live", label, task.GetTryNumber(), newest)}, nil
 }
@@ -303,15 +300,12 @@ func (a *admission) putRun(t *txn) {
 }
 
 // make puts a new job and, of an array, its instances.
-func (a *admission) make(t *txn, one *planned, batch, predecessor string) string {
+func (a *admission) make(t *txn, one *planned, batch string) string {
 	task := one.task
 	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native })
 	rec := &storev1.JobRecord{
 		Job: a.job(t, task, one.cluster.Name), Ready: native || len(task.GetUpstream()) == 0, Native: native,
 		Batch: batch, Hold: one.hold, Unrolled: one.unrolled, AnyDependency: one.verdict.Any,
-	}
-	if p := t.rec(predecessor); p != nil && live(p) {
-		rec.Predecessor = predecessor
 	}
 	for _, edge := range one.verdict.Edges {
 		if native {
@@ -367,7 +361,7 @@ func (a *admission) instance(t *txn, one *planned, parent *node, position int) *
 	tok := token(parent.id(), 1)
 	if one.unrolled {
 		n.task = task
-		rec.Ready, rec.Predecessor = parent.rec.GetReady(), parent.rec.GetPredecessor()
+		rec.Ready = parent.rec.GetReady()
 		tok = token(rec.Job.Id, 1)
 	}
 	rec.Job.Attempts = []*dagbridgev1.Attempt{{Number: 1, Cluster: one.cluster.Name, State: dagbridgev1.Job_ACCEPTED, Token: tok}}

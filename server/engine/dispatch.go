@@ -57,16 +57,35 @@ func (e *Engine) mayGo(n *node, room map[string]int32) bool {
 		rec.GetNotBefore() != nil && e.now().Before(rec.GetNotBefore().AsTime()) {
 		return false
 	}
-	if p := e.mem.nodes[rec.GetPredecessor()]; p != nil && !e.mem.dead(p) {
-		return false // it may still run
+	if e.mem.precededBy(n) {
+		return false
 	}
 	return e.mem.hasRoom(n, room)
+}
+
+// precededBy: an earlier job of the same key may still run. mu is held.
+func (m *memory) precededBy(n *node) bool {
+	keys := []*dagbridgev1.TaskKey{n.rec.GetJob().GetKey()}
+	if n.rec.GetJob().GetParent() != "" {
+		keys = append(keys, withoutIndex(keys[0])) // an earlier array as a whole
+	}
+	for _, key := range keys {
+		for id, other := range m.byKey[graph.KeyString(key)] {
+			if id < n.id() && id != n.rec.GetJob().GetParent() && !m.dead(other) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // dead: no native job of it can run any more, though it may still be watched. mu is held.
 func (m *memory) dead(n *node) bool {
 	if n.isArray() && n.rec.GetUnrolled() {
 		return !slices.ContainsFunc(n.kids, func(id string) bool { kid := m.nodes[id]; return kid != nil && !m.dead(kid) })
+	}
+	if parent := m.nodes[n.rec.GetJob().GetParent()]; parent != nil && !n.unit() {
+		return m.dead(parent)
 	}
 	return graph.IsTerminal(n.rec.GetJob().GetState()) && (!n.rec.GetCleanup() || !n.deadSince.IsZero())
 }

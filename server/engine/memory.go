@@ -23,6 +23,8 @@ type memory struct {
 	waiting map[string]map[string]*node
 	// batches: the members of batches whose roots are still held.
 	batches map[string]map[string]*node
+	// byKey: the nodes of a key, by its string; several while an earlier try is not yet out of the way.
+	byKey map[string]map[string]*node
 	// liveKids counts the instances of arrays, by the parent's id: a parent stays while one of them does.
 	liveKids map[string]int
 	// staged: nodes of jobs that a transaction is admitting, until the commit makes them live.
@@ -54,7 +56,7 @@ func newMemory() *memory {
 	return &memory{
 		nodes: map[string]*node{}, byCluster: map[string][numSets]map[string]*node{}, ended: map[string]*storev1.JobRecord{},
 		runs: map[string]*residentRun{}, waiting: map[string]map[string]*node{}, batches: map[string]map[string]*node{},
-		liveKids: map[string]int{}, staged: map[string]*node{},
+		liveKids: map[string]int{}, byKey: map[string]map[string]*node{}, staged: map[string]*node{},
 	}
 }
 
@@ -89,6 +91,11 @@ func (m *memory) insert(n *node) {
 	id, job := n.id(), n.rec.GetJob()
 	m.nodes[id] = n
 	m.liveKids[job.GetParent()]++
+	key := graph.KeyString(job.GetKey())
+	if m.byKey[key] == nil {
+		m.byKey[key] = map[string]*node{}
+	}
+	m.byKey[key][id] = n
 	run := m.runs[job.GetRunId()]
 	if run == nil {
 		run = &residentRun{}
@@ -177,7 +184,11 @@ func (m *memory) remove(n *node) {
 	m.mark(n)
 	m.unwait(n)
 	m.unbatch(n.rec)
-	for _, w := range m.waiting[graph.KeyString(job.GetKey())] {
+	key := graph.KeyString(job.GetKey())
+	if delete(m.byKey[key], id); len(m.byKey[key]) == 0 {
+		delete(m.byKey, key)
+	}
+	for _, w := range m.waiting[key] {
 		w.ups = slices.Clone(w.ups) // a reader may hold the old slice
 		for i := range w.ups {
 			if w.ups[i].id == id {

@@ -104,28 +104,26 @@ type JobRecord struct {
 	InfrastructureRetries int32 `protobuf:"varint,11,opt,name=infrastructure_retries,json=infrastructureRetries,proto3" json:"infrastructure_retries,omitempty"`
 	// A LOST that late evidence has corrected: never again.
 	Corrected bool `protobuf:"varint,12,opt,name=corrected,proto3" json:"corrected,omitempty"`
-	// Id of the job of the same key that must be dead before this one is submitted.
-	Predecessor string `protobuf:"bytes,13,opt,name=predecessor,proto3" json:"predecessor,omitempty"`
 	// Outputs pushed by the running job, visible when it ends.
-	Staged map[string]*v1.Json `protobuf:"bytes,14,rep,name=staged,proto3" json:"staged,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Staged map[string]*v1.Json `protobuf:"bytes,13,rep,name=staged,proto3" json:"staged,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of an array's parent: the positions its current attempt runs. Empty: all.
-	Positions []int32 `protobuf:"varint,15,rep,packed,name=positions,proto3" json:"positions,omitempty"`
+	Positions []int32 `protobuf:"varint,14,rep,packed,name=positions,proto3" json:"positions,omitempty"`
 	// Of an array's instance: its position in the items.
-	Position int32 `protobuf:"varint,16,opt,name=position,proto3" json:"position,omitempty"`
+	Position int32 `protobuf:"varint,15,opt,name=position,proto3" json:"position,omitempty"`
 	// No further try will come, whatever maxTries says.
-	NoMoreTries bool `protobuf:"varint,17,opt,name=no_more_tries,json=noMoreTries,proto3" json:"no_more_tries,omitempty"`
+	NoMoreTries bool `protobuf:"varint,16,opt,name=no_more_tries,json=noMoreTries,proto3" json:"no_more_tries,omitempty"`
 	// Of an array's parent: its instances are native jobs of their own, since the cluster has no arrays or none so large.
-	Unrolled bool `protobuf:"varint,18,opt,name=unrolled,proto3" json:"unrolled,omitempty"`
+	Unrolled bool `protobuf:"varint,17,opt,name=unrolled,proto3" json:"unrolled,omitempty"`
 	// The current attempt was submitted held, so it is for the gateway to release it; other holds are somebody else's.
-	Held bool `protobuf:"varint,19,opt,name=held,proto3" json:"held,omitempty"`
+	Held bool `protobuf:"varint,18,opt,name=held,proto3" json:"held,omitempty"`
 	// It failed, and the orchestrator may try again until then: its dependents wait.
-	TryAgainUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=try_again_until,json=tryAgainUntil,proto3" json:"try_again_until,omitempty"`
+	TryAgainUntil *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=try_again_until,json=tryAgainUntil,proto3" json:"try_again_until,omitempty"`
 	// Of a native job: the dependency type of each edge of its task, in order, and whether one of them is enough.
-	DependencyTypes []string `protobuf:"bytes,21,rep,name=dependency_types,json=dependencyTypes,proto3" json:"dependency_types,omitempty"`
-	AnyDependency   bool     `protobuf:"varint,22,opt,name=any_dependency,json=anyDependency,proto3" json:"any_dependency,omitempty"`
+	DependencyTypes []string `protobuf:"bytes,20,rep,name=dependency_types,json=dependencyTypes,proto3" json:"dependency_types,omitempty"`
+	AnyDependency   bool     `protobuf:"varint,21,opt,name=any_dependency,json=anyDependency,proto3" json:"any_dependency,omitempty"`
 	// Its batch is rolled back, and whether it reached the scheduler is not known yet: once it is proven dead it ends FAILED
 	// with this sentence.
-	Refused       string `protobuf:"bytes,23,opt,name=refused,proto3" json:"refused,omitempty"`
+	Refused       string `protobuf:"bytes,22,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -242,13 +240,6 @@ func (x *JobRecord) GetCorrected() bool {
 		return x.Corrected
 	}
 	return false
-}
-
-func (x *JobRecord) GetPredecessor() string {
-	if x != nil {
-		return x.Predecessor
-	}
-	return ""
 }
 
 func (x *JobRecord) GetStaged() map[string]*v1.Json {
@@ -383,7 +374,7 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\x88\a\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xe6\x06\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
 	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
@@ -398,18 +389,17 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\aretries\x18\n" +
 	" \x01(\x05R\aretries\x125\n" +
 	"\x16infrastructure_retries\x18\v \x01(\x05R\x15infrastructureRetries\x12\x1c\n" +
-	"\tcorrected\x18\f \x01(\bR\tcorrected\x12 \n" +
-	"\vpredecessor\x18\r \x01(\tR\vpredecessor\x12A\n" +
-	"\x06staged\x18\x0e \x03(\v2).dagbridge.store.v1.JobRecord.StagedEntryR\x06staged\x12\x1c\n" +
-	"\tpositions\x18\x0f \x03(\x05R\tpositions\x12\x1a\n" +
-	"\bposition\x18\x10 \x01(\x05R\bposition\x12\"\n" +
-	"\rno_more_tries\x18\x11 \x01(\bR\vnoMoreTries\x12\x1a\n" +
-	"\bunrolled\x18\x12 \x01(\bR\bunrolled\x12\x12\n" +
-	"\x04held\x18\x13 \x01(\bR\x04held\x12B\n" +
-	"\x0ftry_again_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\rtryAgainUntil\x12)\n" +
-	"\x10dependency_types\x18\x15 \x03(\tR\x0fdependencyTypes\x12%\n" +
-	"\x0eany_dependency\x18\x16 \x01(\bR\ranyDependency\x12\x18\n" +
-	"\arefused\x18\x17 \x01(\tR\arefused\x1aM\n" +
+	"\tcorrected\x18\f \x01(\bR\tcorrected\x12A\n" +
+	"\x06staged\x18\r \x03(\v2).dagbridge.store.v1.JobRecord.StagedEntryR\x06staged\x12\x1c\n" +
+	"\tpositions\x18\x0e \x03(\x05R\tpositions\x12\x1a\n" +
+	"\bposition\x18\x0f \x01(\x05R\bposition\x12\"\n" +
+	"\rno_more_tries\x18\x10 \x01(\bR\vnoMoreTries\x12\x1a\n" +
+	"\bunrolled\x18\x11 \x01(\bR\bunrolled\x12\x12\n" +
+	"\x04held\x18\x12 \x01(\bR\x04held\x12B\n" +
+	"\x0ftry_again_until\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rtryAgainUntil\x12)\n" +
+	"\x10dependency_types\x18\x14 \x03(\tR\x0fdependencyTypes\x12%\n" +
+	"\x0eany_dependency\x18\x15 \x01(\bR\ranyDependency\x12\x18\n" +
+	"\arefused\x18\x16 \x01(\tR\arefused\x1aM\n" +
 	"\vStagedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.dagbridge.v1.JsonR\x05value:\x028\x01\"Y\n" +
