@@ -35,7 +35,7 @@ machine, or with --kind slurm a Slurm cluster as it comes out of the box. Only w
 
 dot and mermaid draw the graph: native edges solid, held ones dashed and labelled with the reason.`,
 		Example: `  dagbridge plan -f ml-pipeline.yaml --kind slurm
-  dagbridge plan -f ml-pipeline.yaml --kind slurm --text train | sbatch
+  dagbridge plan -f ml-pipeline.yaml --kind slurm --text preprocess | sbatch
   dagbridge plan -f ml-pipeline.yaml -o dot | dot -Tsvg`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}

@@ -158,7 +158,8 @@ const (
 // Finding is what Find found for one token.
 type Finding struct {
 	Presence Presence
-	// Refs of Found, oldest first: more than one when a late request doubled it.
+	// Refs of Found, oldest first: more than one when a late request doubled it. A native job that was cancelled before it
+	// started has run nothing and never will: it is as good as absent, and left out.
 	Refs []NativeRef
 	// Held are the ids among them that are held now, so that they have not started.
 	Held []string

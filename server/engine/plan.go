@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -74,10 +76,32 @@ func (p *prepared) plannedTask(one *planned) *dagbridgev1.Plan_PlannedTask {
 			})
 		}
 	}
+	sub.Inputs = p.inputs(one)
 	rendering, faults := one.cluster.Backend.Render(sub)
 	text := cmp.Or(rendering.Text, faults.Error())
 	return &dagbridgev1.Plan_PlannedTask{
 		Task: one.task.GetKey().GetTask(), MapIndex: one.task.GetKey().GetMapIndex(), Cluster: one.cluster.Name, NativeText: text,
 		Held: one.verdict.Held, Why: one.verdict.Why, Notices: rendering.Notices, Instances: int32(len(one.task.GetArray().GetItems())),
 	}
+}
+
+// inputs are the outputs of upstream tasks on the same cluster, where it is one whose jobs read each other's.
+func (p *prepared) inputs(one *planned) []translators.Input {
+	var inputs []translators.Input
+	for _, i := range slices.Compact(slices.Sorted(slices.Values(one.upstream))) {
+		if i < 0 || p.tasks[i].cluster.Name != one.cluster.Name || !one.cluster.Backend.Capabilities().Dependencies {
+			continue
+		}
+		up := p.tasks[i]
+		in := translators.Input{Task: up.task.GetKey().GetTask(), Mapped: up.task.GetArray() != nil}
+		for position := range up.task.GetArray().GetItems() {
+			in.Jobs = append(in.Jobs, translators.InputJob{JobID: up.blankID(), Position: position})
+		}
+		if !in.Mapped {
+			in.Jobs = []translators.InputJob{{JobID: up.blankID(), Position: -1}}
+		}
+		inputs = append(inputs, in)
+	}
+	slices.SortFunc(inputs, func(a, b translators.Input) int { return strings.Compare(a.Task, b.Task) })
+	return inputs
 }

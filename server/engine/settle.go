@@ -61,7 +61,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 	}
 	if state == dagbridgev1.Job_FAILED && !correction && !t.cancelled(rec) && rec.GetRetries() < n.task.GetRetry().GetMaxRetries() {
 		t.change(id, func(rec *storev1.JobRecord) { rec.Retries++ })
-		t.again(n, id, "RETRY", fmt.Sprintf("attempt %d failed (%s); it is retried", current(rec).GetNumber(), reason), backoff(n.task.GetRetry(), rec.GetRetries()))
+		t.again(n, id, "RETRY", fmt.Sprintf("attempt %d failed (%s); it is retried", current(rec).GetNumber(), failure(reason, obs)), backoff(n.task.GetRetry(), rec.GetRetries()))
 		return
 	}
 	if state == dagbridgev1.Job_SUCCEEDED {
@@ -77,6 +77,20 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 		})
 	}
 	t.finishJob(n, id, state, reason, message)
+}
+
+// failure says shortly how an attempt failed.
+func failure(reason string, obs backend.Observation) string {
+	switch {
+	case reason != "":
+		return reason
+	case obs.Signal != nil:
+		return fmt.Sprintf("signal %d", *obs.Signal)
+	case obs.ExitCode != nil:
+		return fmt.Sprintf("exit code %d", *obs.ExitCode)
+	default:
+		return "no exit code is known"
+	}
 }
 
 // backoff before the next retry: doubled each time up to the cap, and spread by a fifth so that many do not come at once.

@@ -216,13 +216,14 @@ func (s *sim) findOne(want backend.Want) backend.Finding {
 			f.Refs = append(f.Refs, backend.NativeRef{ID: id, Token: token, SubmitTime: submit})
 		}
 	}
+	neverRan := func(j simJob) bool { return j.state == dagbridgev1.Job_CANCELLED && j.startAt.IsZero() }
 	for _, j := range s.acct {
-		if s.accounting && j.token == token {
+		if s.accounting && j.token == token && !neverRan(j) {
 			add(j.id, j.submit)
 		}
 	}
 	for _, j := range s.jobs {
-		if j.token == token {
+		if j.token == token && !neverRan(*j) {
 			add(j.id, j.submit)
 			if j.held && j.state == dagbridgev1.Job_SUBMITTED {
 				f.Held = append(f.Held, j.id)

@@ -145,12 +145,13 @@ func TestCheck(t *testing.T) {
 			[]string{`tasks[0].skipUnless.task: "before" is not among the task's upstreams: add it there, so that its output is waited for`}},
 		{"a branch", tasks(key + `"skipUnless": {"task": "before", "output": "o", "contains": "t"}, "upstream": [{"task": "before"}], ` + command), nil},
 
-		{"what this release does not do", `{"run": {"orchestrator": "o", "workflow": "w", "run": "r"}, "airflowDag": {"text": "{}"}, "kfpPipeline": "x", "tasks": [{` +
+		{"what this release does not do", `{"run": {"orchestrator": "o", "workflow": "w", "run": "r"}, "airflowDag": {"text": "{}"}, "kfpPipeline": "x", "parameters": {"rate": {"text": "1"}}, "conf": {"text": "{}"}, "logicalDate": "2026-01-01T00:00:00Z", "tasks": [{` +
 			key + `"fallbacks": ["k8s"], "container": {"image": "x"}, "when": {"cel": "true"}, "slurm": {"container": "oci"}, "kubernetes": {"queue": "q"},
 			"array": {"from": {"task": "before", "output": "o"}},
 			"upstream": [{"task": "before"}, {"native": {"cluster": "c", "id": "1"}}, {"task": "before", "condition": "SINGLETON"}]}]}`,
 			[]string{
-				`airflowDag: is not supported yet`, `kfpPipeline: is not supported yet`, `tasks[0].fallbacks: is not supported yet`,
+				`airflowDag: is not supported yet`, `kfpPipeline: is not supported yet`, `parameters: is not supported yet`,
+				`conf: is not supported yet`, `logicalDate: is not supported yet`, `tasks[0].fallbacks: is not supported yet`,
 				`tasks[0].container: is not supported yet`, `tasks[0].when: is not supported yet`, `tasks[0].array.from: is not supported yet`,
 				`tasks[0].slurm.container: is not supported yet`, `tasks[0].kubernetes: is not supported yet`,
 				`tasks[0].upstream[1].native: is not supported yet`, `tasks[0].upstream[2].condition: SINGLETON is not supported yet`,

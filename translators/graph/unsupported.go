@@ -12,6 +12,10 @@ import (
 func (c *checker) checkUnsupportedWorkflow() {
 	c.refuse("airflowDag", c.w.GetAirflowDag() != nil)
 	c.refuse("kfpPipeline", c.w.GetKfpPipeline() != "")
+	// They are for DAGs of Airflow's and KFP's: native tasks have no place for them.
+	c.refuse("parameters", len(c.w.GetParameters()) > 0)
+	c.refuse("conf", c.w.GetConf() != nil)
+	c.refuse("logicalDate", c.w.GetLogicalDate() != nil)
 }
 
 func (c *checker) checkUnsupportedTask(at string, t *dagbridgev1.Task) {

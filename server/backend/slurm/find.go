@@ -73,7 +73,7 @@ func (b *Backend) found(findings []backend.Finding, wants []backend.Want, record
 	for i := range records {
 		r := &records[i]
 		token := r.token()
-		if r.unread || token == "" || !r.of(b.site.User) {
+		if r.unread || token == "" || !r.of(b.site.User) || r.neverRan() {
 			continue
 		}
 		if refs[token] == nil {
@@ -102,6 +102,12 @@ func (b *Backend) found(findings []backend.Finding, wants []backend.Want, record
 		})
 		findings[i] = backend.Finding{Presence: backend.Found, Refs: mine, Held: held(records, mine), Proof: proof}
 	}
+}
+
+// neverRan: it was cancelled while it waited.
+func (r *record) neverRan() bool {
+	native, known := r.native()
+	return known && native.State == dagbridgev1.Job_CANCELLED && r.node == ""
 }
 
 // held are the ids of those refs whose every record waits to be released.

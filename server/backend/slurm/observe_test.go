@@ -495,6 +495,18 @@ func TestACancelLeavesItsMarkWhateverSlurmSays(t *testing.T) {
 	require.FileExists(t, slurm.CancelMark(b.site, job.Id, token, -1))
 }
 
+func TestWhatWasCancelledWhileItWaitedIsAsGoodAsAbsent(t *testing.T) {
+	t.Parallel()
+	gone := said(func(r *record) { r.words, r.node = []string{"CANCELLED"}, "" })
+	want := []backend.Want{{Token: token, Job: job, Since: ref.SubmitTime.Add(-time.Minute)}}
+	b := newWitnessed(t, &witnesses{controller: []record{gone}, accounting: []record{gone}})
+	require.Equal(t, backend.Absent, b.Find(t.Context(), want)[0].Presence)
+	late := said(func(r *record) { r.id = "78" })
+	found := newWitnessed(t, &witnesses{controller: []record{gone, late}}).Find(t.Context(), want)
+	require.Len(t, found[0].Refs, 1)
+	require.Equal(t, "78", found[0].Refs[0].ID)
+}
+
 func TestFindTellsWhichOfTwoIsHeld(t *testing.T) {
 	t.Parallel()
 	heldOne := said(func(r *record) { r.words, r.reason = []string{"PENDING"}, "JobHeldUser" })

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/dagbridge/dagbridge/server/backend"
@@ -45,8 +47,14 @@ func (b *Backend) submit(ctx context.Context, s translators.Submission) (result 
 	}
 	a := b.orders.submit(ctx, job)
 	result.Outcome, result.Message, result.Notes = a.outcome, a.message, a.notes
+	if s.Hold {
+		result.Notes = slices.DeleteFunc(result.Notes, func(note string) bool { return strings.Contains(note, heldSentence) })
+	}
 	if a.outcome == backend.Submitted {
 		result.Ref = backend.NativeRef{ID: a.id, Token: s.Token}
 	}
 	return result, a.full
 }
+
+// heldSentence is what slurmrestd says of a job that was submitted held, as was asked.
+const heldSentence = "Job is in held state"

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+)
+
+// Behind a branch, what joins it again runs or is skipped as its rule says, and not before it may.
+func TestJoinsBehindABranch(t *testing.T) {
+	t.Parallel()
+	const (
+		waits = dagbridgev1.Job_ACCEPTED
+		runs  = dagbridgev1.Job_SUBMITTED
+		skips = dagbridgev1.Job_SKIPPED
+	)
+	for chosen, want := range map[string]map[string][2]dagbridgev1.Job_State{ // by rule: while x still runs, and in the end
+		`["x"]`: {
+			"none_failed": {waits, runs}, "none_failed_min_one_success": {waits, runs}, "all_done": {waits, runs},
+			"one_success": {waits, runs}, "all_success": {skips, skips},
+		},
+		`[]`: {
+			"none_failed": {runs, runs}, "none_failed_min_one_success": {skips, skips}, "all_done": {runs, runs},
+			"one_success": {skips, skips}, "all_success": {skips, skips},
+		},
+	} {
+		t.Run(chosen, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			w := chain("branch", "x", "y")
+			w.Tasks[2].Upstream = []*dagbridgev1.Edge{{Task: "branch"}}
+			for _, task := range w.Tasks[1:] {
+				task.SkipUnless = &dagbridgev1.SkipUnless{Task: "branch", Output: "chosen", Contains: task.GetKey().GetTask()}
+			}
+			for rule := range want {
+				w.Tasks = append(w.Tasks, &dagbridgev1.Task{
+					Key: &dagbridgev1.TaskKey{Task: rule}, Command: &dagbridgev1.Command{Argv: []string{"true"}}, TriggerRule: rule,
+					Upstream: []*dagbridgev1.Edge{{Task: "x"}, {Task: "y"}},
+				})
+			}
+			resp, err := b.SubmitWorkflow(context.Background(), "somebody", w)
+			require.NoError(t, err)
+			ids := map[string]string{}
+			for _, job := range resp.GetJobs() {
+				ids[job.GetKey().GetTask()] = job.GetId()
+			}
+			state := func(task string) dagbridgev1.Job_State { return b.job(ids[task]).GetState() }
+			b.look()
+			for rule := range want {
+				require.Equal(t, waits, state(rule), rule)
+			}
+			_, err = b.PutOutputs(context.Background(), ids["branch"], map[string]*dagbridgev1.Json{"chosen": {Text: chosen}})
+			require.NoError(t, err)
+			b.end(ids["branch"], 0)
+			b.look()
+			require.Equal(t, skips, state("y"))
+			for rule, states := range want {
+				require.Equal(t, states[0], state(rule), rule)
+			}
+			if state("x") != skips {
+				b.end(ids["x"], 0)
+				b.look()
+			}
+			for rule, states := range want {
+				require.Equal(t, states[1], state(rule), rule)
+			}
+		})
+	}
+}
