@@ -11,19 +11,20 @@ import (
 //
 // It reads the lists that the filter names and keeps what is in all of them, so its work is that of the shortest. What has no
 // list (cluster, deployment or orchestrator alone; which of the live states) is looked for among what the lists yield; a
-// page that has looked at too many for too little ends early, and may be empty while there is a next one.
+// page that has looked at too many for too little ends early, and may be empty while there is a next one. So does a page that
+// would weigh too much.
 func (s *Store) List(f *dagbridgev1.JobFilter, pageSize int, pageToken string) (found []*dagbridgev1.Job, next, resume string, err error) {
 	p := page{size: pageSize, token: pageToken, of: f}
 	err = s.View(func(tx *Tx) error {
 		resume = s.ResumeToken(tx.bucket(changes).Sequence())
 		sets, width := tx.jobSets(f)
-		next, err = p.read(sets, width, func(id string) bool {
+		next, err = p.read(sets, width, func(id string) int {
 			job := tx.Record(id).GetJob()
 			if !Match(f, job) {
-				return false
+				return 0
 			}
 			found = append(found, job)
-			return true
+			return proto.Size(job)
 		})
 		return err
 	})
@@ -37,13 +38,13 @@ func (s *Store) ListRuns(req *dagbridgev1.ListRunsRequest) (found []*dagbridgev1
 	of.PageSize, of.PageToken = 0, ""
 	p := page{size: int(req.GetPageSize()), token: req.GetPageToken(), of: of}
 	err = s.View(func(tx *Tx) error {
-		next, err = p.read(tx.runSets(req), idLen, func(id string) bool {
+		next, err = p.read(tx.runSets(req), idLen, func(id string) int {
 			run := tx.Run(id)
 			if !matchRun(req, run) {
-				return false
+				return 0
 			}
 			found = append(found, run)
-			return true
+			return proto.Size(run)
 		})
 		return err
 	})

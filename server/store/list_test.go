@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -79,6 +81,33 @@ func TestPageOfBoundedWork(t *testing.T) {
 		token = next
 	}
 	require.Positive(t, empty)
+}
+
+// A page of jobs with large outputs is a short one, so that it fits into a message.
+func TestPageOfBoundedWeight(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{NoSync: true})
+	output := `"` + strings.Repeat("x", 48<<10) + `"`
+	for range 10 {
+		var recs []*storev1.JobRecord
+		for range 100 {
+			rec := newRecord("train", 1, newID())
+			rec.Job.Outputs = map[string]*dagbridgev1.Json{"x": {Text: output}}
+			recs = append(recs, rec)
+		}
+		put(t, s, recs...)
+	}
+	listed := 0
+	for token := ""; ; {
+		jobs, next, _, err := s.List(&dagbridgev1.JobFilter{}, store.MaxPageSize, token)
+		require.NoError(t, err)
+		require.Less(t, proto.Size(&dagbridgev1.ListJobsResponse{Jobs: jobs}), 33<<20)
+		if listed += len(jobs); next == "" {
+			break
+		}
+		token = next
+	}
+	require.Equal(t, 1000, listed)
 }
 
 // Thousands of instances are one job in a list, and are listed by their parent.

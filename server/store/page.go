@@ -15,6 +15,9 @@ const (
 	MaxPageSize     = 1000
 	// pageBudget bounds how many index entries and records one page looks at, some 20 ms.
 	pageBudget = 5_000
+	// pageBytes is about the most that what is on one page weighs: an answer must fit into a message, whatever jobs have left
+	// as their outputs.
+	pageBytes = 32 << 20
 )
 
 // page is one page of a list.
@@ -24,8 +27,9 @@ type page struct {
 	of    proto.Message // what is listed: a token of another list is refused
 }
 
-// read calls take for what is in all sets, from where the token says, until take has said yes often enough.
-func (p page) read(sets []source, width int, take func(id string) bool) (next string, err error) {
+// read calls take for what is in all sets, from where the token says, until it has taken enough. take says how many bytes it
+// has taken, 0 when it leaves it.
+func (p page) read(sets []source, width int, take func(id string) int) (next string, err error) {
 	bound := bytes.Repeat([]byte{0xff}, width)
 	if p.token != "" {
 		if bound, err = p.position(width); err != nil {
@@ -37,17 +41,18 @@ func (p page) read(sets []source, width int, take func(id string) bool) (next st
 		size = DefaultPageSize
 	}
 	size = min(size, MaxPageSize)
-	budget := pageBudget
+	budget, room := pageBudget, pageBytes
 	for more := true; more; {
 		at := intersect(sets, bound, &budget)
 		if at == nil {
 			return "", nil
 		}
-		if size == 0 || budget <= 0 {
+		if size == 0 || budget <= 0 || room <= 0 {
 			return p.mark(at), nil
 		}
-		if take(formatID(at[len(at)-idLen:])) {
+		if n := take(formatID(at[len(at)-idLen:])); n > 0 {
 			size--
+			room -= n
 		}
 		bound, more = pred(at)
 	}
