@@ -17,6 +17,7 @@ import (
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
+	"github.com/dagbridge/dagbridge/server"
 )
 
 // Bad input is told with a sentence for each fault, all at once, alike at both doors; and nothing is submitted.
@@ -225,4 +226,30 @@ func TestLargeWorkflow(t *testing.T) {
 	require.Greater(t, len(text), 6<<20)
 	code, body := g.post(t, "/v1/runs:plan", string(text))
 	require.Equal(t, http.StatusOK, code, "%.500s", body)
+}
+
+// An answer may be larger than any request, at both doors.
+func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	job := ended("")
+	job.Labels = map[string]string{}
+	for i := range 64 {
+		job.Labels[fmt.Sprintf("%0256d", i)] = strings.Repeat("x", 256)
+	}
+	g.put(t, job)
+	ids := make([]string, 2200)
+	for i := range ids {
+		ids[i] = job.GetId()
+	}
+	req := &dagbridgev1.BatchGetJobsRequest{Ids: ids}
+	over, err := g.grpc.BatchGetJobs(t.Context(), req)
+	require.NoError(t, err)
+	require.Greater(t, proto.Size(over), server.MaxMessage)
+	require.Len(t, over.GetJobs(), len(ids))
+	text, err := jsoncodec.Marshal(req)
+	require.NoError(t, err)
+	code, body := g.post(t, "/v1/jobs:batchGet", string(text))
+	require.Equal(t, http.StatusOK, code)
+	require.Greater(t, len(body), server.MaxMessage)
 }

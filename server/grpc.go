@@ -23,7 +23,6 @@ func (s *Server) newGRPC() *grpc.Server {
 		// Calls reuse the stacks of a few goroutines; a tenth of a get's processor time is else spent on growing new ones. When all
 		// are taken, by watches perhaps, a call gets a goroutine of its own.
 		grpc.NumStreamWorkers(16),
-		grpc.MaxSendMsgSize(MaxMessage),
 		grpc.UnaryInterceptor(s.calls.unary),
 		grpc.StreamInterceptor(s.calls.stream),
 		// Long watches: notice clients that are gone, and let clients ask often whether we are.

@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -25,8 +26,9 @@ import (
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
 
-// maxMessage is the largest request or answer, as the gateway has it.
-const maxMessage = 64 << 20
+// maxRequest is the largest request that the gateway takes, in bytes. An answer may be larger: a plan, for one, has a script for
+// each task.
+const maxRequest = 64 << 20
 
 // retries: UNAVAILABLE means that the gateway has not taken the request. Streams sit an outage out by themselves.
 const retries = `{"methodConfig": [
@@ -70,7 +72,7 @@ func Dial(address string, o Options) (*Client, error) {
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultServiceConfig(retries),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(maxRequest)),
 	}
 	if o.Token != "" || o.TokenFile != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer{options: o}))
