@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/proto/jsoncodec"
 )
 
 // A task submitted at one door is the same job at the other.
@@ -161,6 +162,51 @@ func TestSameRequestTwice(t *testing.T) {
 	code, text = g.post(t, "/v1/jobs", strings.Replace(strings.Replace(body, "true", "false", 1), `{"task"`, `{"onConflict":"ATTACH","task"`, 1))
 	require.Equal(t, http.StatusOK, code, text)
 	require.Len(t, read(t, text, &dagbridgev1.SubmitTaskResponse{}).GetWarnings(), 1)
+}
+
+// Of several contents under one key at the same moment one wins, whichever door it came by, and the others are told what differs.
+func TestManyContentsAtOnce(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	const each = 8
+	type answer struct {
+		id, refused string
+		code        codes.Code
+	}
+	answers := make(chan answer, 2*each)
+	for i := range each {
+		one := task("t", "true")
+		one.Env = map[string]string{"N": strconv.Itoa(i)}
+		body, err := jsoncodec.Marshal(&dagbridgev1.SubmitTaskRequest{Task: one})
+		require.NoError(t, err)
+		go func() {
+			resp, err := g.grpc.SubmitTask(t.Context(), &dagbridgev1.SubmitTaskRequest{Task: one})
+			answers <- answer{resp.GetJob().GetId(), status.Convert(err).Message(), status.Code(err)}
+		}()
+		go func() {
+			code, text := g.post(t, "/v1/jobs", string(body))
+			if code == http.StatusOK {
+				answers <- answer{id: read(t, text, &dagbridgev1.SubmitTaskResponse{}).GetJob().GetId()}
+				return
+			}
+			told := refused(t, text)
+			answers <- answer{refused: told.Message, code: codes.Code(told.Code)}
+		}()
+	}
+	winners := map[string]int{}
+	for range 2 * each {
+		a := <-answers
+		if a.code == codes.OK {
+			winners[a.id]++
+			continue
+		}
+		require.Equal(t, codes.AlreadyExists, a.code, a.refused)
+		require.Contains(t, a.refused, `env["N"]`)
+	}
+	require.Len(t, winners, 1)
+	for _, n := range winners {
+		require.Equal(t, 2, n, "the same content by both doors is one job")
+	}
 }
 
 // Outputs have one limit at both doors; nothing is cut, and what is no JSON is refused.

@@ -263,6 +263,13 @@ func TestElementsOfAnArray(t *testing.T) {
 	require.Equal(t, dagbridgev1.Job_FAILED, told[0].State, "forgotten by the controller")
 	require.Equal(t, dagbridgev1.Job_CANCELLED, told[3].State, "nobody has it, its array is there, and it never started")
 	require.False(t, told[3].Gone)
+
+	// as long as accounting does not answer, what the controller does not show is no news
+	w = &witnesses{controller: []record{element("PENDING", 2), element("RUNNING", 1), element("COMPLETED", 0)}, accountingErr: errors.New("down")}
+	told, err = look(t, newWitnessed(t, w), knownTask)
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, told[0].State)
+	require.NotContains(t, told, 3)
 }
 
 func TestAListOfElementsThatIsCutShort(t *testing.T) {
