@@ -156,6 +156,10 @@ func (t *txn) verdict(n *node, state dagbridgev1.Job_State, reason, message stri
 // again starts another attempt of a job, or of an array's instance, after a pause.
 func (t *txn) again(n *node, id, reason, message string, pause time.Duration) {
 	notBefore := t.now.Add(pause)
+	if id != n.id() {
+		t.renewed[n.id()] = true
+		t.parent(n.id())
+	}
 	t.change(id, func(rec *storev1.JobRecord) {
 		job := rec.GetJob()
 		job.State, job.Reason, job.Message = dagbridgev1.Job_ACCEPTED, reason, message

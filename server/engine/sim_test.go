@@ -83,7 +83,10 @@ type sim struct {
 	exit      map[string]int32
 }
 
-type marker struct{ nativeID string }
+type marker struct {
+	nativeID string
+	restarts int
+}
 
 type lateRequest struct {
 	sub translators.Submission
@@ -106,6 +109,7 @@ type simJob struct {
 	startAt  time.Time
 	skip     []int32
 	guard    []translators.InputJob
+	restarts int
 	foreign  bool
 	run      *run
 }
@@ -309,6 +313,11 @@ func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 	if j.state == dagbridgev1.Job_FAILED || j.state == dagbridgev1.Job_SUCCEEDED {
 		obs.ExitCode = &j.code
 	}
+	key := markerKey(j.token, j.position)
+	if code, over := s.exit[key]; over && j.reason == reasonDuplicate && s.start[key].nativeID == j.id {
+		obs.Reason = "" // it had ended before the controller forgot that
+		s.tellEnd(&obs, code)
+	}
 	return obs
 }
 
@@ -502,7 +511,7 @@ func (s *sim) save() {
 // begin starts a native job: the wrapper's first act is the start marker.
 func (s *sim) begin(j *simJob) {
 	key := markerKey(j.token, j.position)
-	if m, there := s.start[key]; there && m.nativeID != j.id {
+	if m, there := s.start[key]; there && (m.nativeID != j.id || m.restarts >= j.restarts) {
 		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_FAILED, reasonDuplicate, 120, s.w.now
 		return
 	}
@@ -518,7 +527,7 @@ func (s *sim) begin(j *simJob) {
 		}
 	}
 	s.logf("starts %s %s", j.id, key)
-	s.start[key] = marker{j.id}
+	s.start[key] = marker{j.id, j.restarts}
 	j.state, j.startAt, j.reason = dagbridgev1.Job_RUNNING, s.w.now, ""
 	s.w.onStart(j.jobID, j.token)
 	j.run = &run{token: j.token, running: true}
@@ -531,6 +540,7 @@ func (s *sim) go1(j *simJob) {
 		if s.w.chance(15, "requeue") {
 			j.run.running, j.run.killed = false, true
 			j.state, j.reason, j.startAt = dagbridgev1.Job_SUBMITTED, "BeginTime", time.Time{}
+			j.restarts++
 		}
 		return
 	}

@@ -26,6 +26,8 @@ type txn struct {
 	touched map[string]bool
 	// parents are arrays' parents, changed clones, put once at the end however many instances moved.
 	parents map[string]*storev1.JobRecord
+	// renewed are arrays of which an instance is to have another attempt.
+	renewed map[string]bool
 	// batches may be complete now.
 	batches map[string]bool
 	// admitted are the nodes of jobs that this transaction makes.
@@ -95,11 +97,7 @@ func (t *txn) moved(rec *storev1.JobRecord, from, to dagbridgev1.Job_State) {
 	if job.GetParent() == "" {
 		return
 	}
-	parent := t.parents[job.GetParent()]
-	if parent == nil {
-		parent = proto.CloneOf(t.rec(job.GetParent()))
-		t.parents[job.GetParent()] = parent
-	}
+	parent := t.parent(job.GetParent())
 	counts := parent.Job.Counts
 	if counts == nil {
 		counts = map[string]int32{}
@@ -109,7 +107,15 @@ func (t *txn) moved(rec *storev1.JobRecord, from, to dagbridgev1.Job_State) {
 		delete(counts, from.String())
 	}
 	counts[to.String()]++
-	t.touched[graph.KeyString(parent.GetJob().GetKey())] = true
+}
+
+// parent is an array's parent, to be settled and put at the end of the transaction.
+func (t *txn) parent(id string) *storev1.JobRecord {
+	if t.parents[id] == nil {
+		t.parents[id] = proto.CloneOf(t.rec(id))
+	}
+	t.touched[graph.KeyString(t.parents[id].GetJob().GetKey())] = true
+	return t.parents[id]
 }
 
 // states of an array's instances, from its parent's counts.
@@ -147,7 +153,7 @@ func (t *txn) settleParents() {
 	for _, parent := range t.parents {
 		job := parent.GetJob()
 		by := states(job.GetCounts())
-		if by[dagbridgev1.Job_ACCEPTED] > 0 && by[dagbridgev1.Job_SUBMITTED]+by[dagbridgev1.Job_RUNNING] == 0 && current(parent).GetNativeId() != "" {
+		if by[dagbridgev1.Job_ACCEPTED] > 0 && by[dagbridgev1.Job_SUBMITTED]+by[dagbridgev1.Job_RUNNING] == 0 && (current(parent).GetNativeId() != "" || t.renewed[job.GetId()]) {
 			t.nextArrayAttempt(parent)
 		}
 		to := graph.Aggregate(by)
