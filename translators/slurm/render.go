@@ -93,9 +93,9 @@ func (j *Job) Arguments() []string {
 }
 
 // Text is the whole job script, as a person could hand it to sbatch.
-func (j *Job) Text() string { return j.head() + j.Script }
+func (j *Job) Text() string { return j.head() + j.Script + sameForAll }
 
-// head is the text before the script.
+// head is the first line and the #SBATCH lines.
 func (j *Job) head() string { return "#!/bin/bash\n" + strings.Join(j.Directives(), "\n") + "\n\n" }
 
 // V0038 is the body of slurmrestd's POST /slurm/v0.0.38/job/submit.

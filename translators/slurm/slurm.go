@@ -89,7 +89,8 @@ type Job struct {
 	// Options by sbatch's long names, beyond those that have a field here; a flag has the value "".
 	Options map[string]string
 
-	// Script is the wrapper and the program, without the first line and the #SBATCH lines.
+	// Script is what the wrapper says of this job and its program: the text without the first line, the #SBATCH lines and what
+	// is the same for all jobs.
 	Script string
 	// Notices are sentences on what was changed or means nothing here.
 	Notices []string
@@ -110,7 +111,7 @@ func Translate(site Site, s translators.Submission) (*Job, translators.Faults) {
 	var script strings.Builder
 	t.wrapper(&script)
 	t.job.Script = script.String()
-	if size := len(t.job.head()) + len(t.job.Script); size > maxScriptBytes {
+	if size := len(t.job.head()) + len(t.job.Script) + len(sameForAll); size > maxScriptBytes {
 		field := "command"
 		if s.Task.GetScript() != nil {
 			field = "script.text"

@@ -42,7 +42,6 @@ var sameForAll = "\n" + common + "\noutputs_awk=" + Quote(outputsAwk) + "\n" + w
 // wrapper writes the job script: what this job is, as variables and functions, then the text that is the same for all.
 func (t *translation) wrapper(b *strings.Builder) {
 	s := t.submission
-	b.Grow(len(sameForAll) + len(s.Task.GetScript().GetText()) + 4<<10)
 	fmt.Fprintf(b, "# dagbridge job %s, attempt %s: %s\n", s.Job.GetId(), attempt(s.Token), oneLine(s.Job.GetKey().GetTask()))
 	for _, v := range [][2]string{
 		{"dir", Dir(t.site, s.Job.GetId())},
@@ -64,7 +63,6 @@ func (t *translation) wrapper(b *strings.Builder) {
 	t.inputs(b)
 	t.payload(b)
 	t.program(b)
-	b.WriteString(sameForAll)
 }
 
 // oneLine is a text that cannot leave a comment.
