@@ -26,7 +26,8 @@ type process struct {
 	client   dagbridgev1.BridgeServiceClient
 	url      string
 	http     *http.Client
-	stop     func()
+	// stop asks for the end and waits for it; kill does not ask.
+	stop, kill func()
 }
 
 // announce tells the parent where the server is, and returns when the parent is gone or asks for the end.
@@ -58,12 +59,17 @@ func startProcess(b *testing.B, args ...string) *process {
 		}
 	}
 	b.Cleanup(stop)
+	kill := func() {
+		stopped = true
+		require.NoError(b, command.Process.Kill())
+		_ = command.Wait() // it was killed
+	}
 	text, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(b, err)
 	grpcAddr, httpAddr, _ := strings.Cut(strings.TrimSpace(text), " ")
 	return &process{
 		pid: command.Process.Pid, grpcAddr: grpcAddr, client: dial(b, grpcAddr), url: "http://" + httpAddr,
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}, stop: stop,
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}, stop: stop, kill: kill,
 	}
 }
 
