@@ -26,10 +26,12 @@ const outputsLimit = 48 << 10
 // another in its place.
 func (b *Backend) makeFolder(jobID string) error {
 	dir := slurm.Dir(b.site, jobID)
-	// workDir itself is not made: on a file system that is not mounted the jobs would never find it
-	err := makeDir(filepath.Dir(dir), 0o755)
-	if err == nil {
-		err = makeDir(dir, 0o700)
+	err := makeDir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		// workDir itself is not made: on a file system that is not mounted the jobs would never find it
+		if err = makeDir(filepath.Dir(dir), 0o755); err == nil {
+			err = makeDir(dir, 0o700)
+		}
 	}
 	if err == nil && os.Getuid() == 0 {
 		err = b.giveAway(dir)
