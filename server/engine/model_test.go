@@ -331,8 +331,8 @@ func (m *model) superseded(job *dagbridgev1.Job, task *dagbridgev1.Task) (is boo
 	return is
 }
 
-// misled: an upstream's native job ended without running, since the controller had forgotten what it waited for. To a
-// dependency on any end, which leaves no marker to check, that is an end. The package's comment says so.
+// misled: an upstream's native job ended without running, since the controller had forgotten what it waited for, or that it
+// had started. To a dependency on any end, which leaves no marker to check, that is an end. The package's comment says so.
 func (m *model) misled(job *dagbridgev1.Job, task *dagbridgev1.Task) (is bool) {
 	if task.GetTriggerRule() == "" || task.GetTriggerRule() == graph.AllSuccess {
 		return false
@@ -341,7 +341,9 @@ func (m *model) misled(job *dagbridgev1.Job, task *dagbridgev1.Task) (is bool) {
 		for _, edge := range task.GetUpstream() {
 			for _, id := range instances(tx, tx.Newest(graph.Upstream(task, edge))) {
 				for _, s := range m.sims {
-					is = is || slices.ContainsFunc(append(s.jobs, pointers(s.acct)...), func(j *simJob) bool { return j.jobID == id && j.reason == reasonPremature })
+					is = is || slices.ContainsFunc(append(s.jobs, pointers(s.acct)...), func(j *simJob) bool { 
+						return j.jobID == id && (j.reason == reasonPremature || j.reason == reasonDuplicate)
+					})
 				}
 			}
 		}
