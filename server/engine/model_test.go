@@ -341,7 +341,7 @@ func (m *model) misled(job *dagbridgev1.Job, task *dagbridgev1.Task) (is bool) {
 		for _, edge := range task.GetUpstream() {
 			for _, id := range instances(tx, tx.Newest(graph.Upstream(task, edge))) {
 				for _, s := range m.sims {
-					is = is || slices.ContainsFunc(append(s.jobs, pointers(s.acct)...), func(j *simJob) bool { 
+					is = is || slices.ContainsFunc(append(s.jobs, pointers(s.acct)...), func(j *simJob) bool {
 						return j.jobID == id && (j.reason == reasonPremature || j.reason == reasonDuplicate)
 					})
 				}
