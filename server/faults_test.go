@@ -208,6 +208,24 @@ func TestTooLarge(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode, "also when the length is not declared")
 }
 
+// A request that would take gigabytes to look through is refused for its size, alike at both doors; of one that is merely large
+// the first fault is told.
+func TestTooManyElements(t *testing.T) {
+	t.Parallel()
+	g := start(t)
+	for n, want := range map[int]string{
+		jsoncodec.MaxElements + 1: "has more than 2000000 list items and map entries altogether: send it in parts",
+		100_001:                   "tasksSelected: must contain no more than 100000 item(s)",
+	} {
+		_, err := g.grpc.PlanWorkflow(t.Context(), &dagbridgev1.Workflow{TasksSelected: make([]string, n)})
+		require.Equal(t, codes.InvalidArgument, status.Code(err))
+		require.Equal(t, want, status.Convert(err).Message())
+		code, text := g.post(t, "/v1/runs:plan", `{"tasksSelected":[`+strings.Repeat(`"",`, n-1)+`""]}`)
+		require.Equal(t, http.StatusBadRequest, code)
+		require.Equal(t, want, refused(t, text).Message)
+	}
+}
+
 // A DAG of 6 MiB and more comes through both doors.
 func TestLargeWorkflow(t *testing.T) {
 	t.Parallel()

@@ -130,7 +130,13 @@ func (f Faults) OrNil() error {
 	return f
 }
 
+// MaxFaults is how many faults are kept: nobody reads more, and an input can have millions.
+const MaxFaults = 10_000
+
 // Add appends a fault.
 func (f *Faults) Add(field, format string, args ...any) {
+	if len(*f) >= MaxFaults {
+		return
+	}
 	*f = append(*f, Fault{Field: field, Description: fmt.Sprintf(format, args...)})
 }

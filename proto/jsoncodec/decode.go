@@ -19,6 +19,19 @@ type decoder struct {
 	faults Error
 	// looseScalars: a number or a boolean is taken where a string is wanted, as written. So in YAML, where nobody quotes them.
 	looseScalars bool
+	elementsSeen int
+}
+
+// room counts an element of a list or a map, and says whether it is one of those that a document may have.
+func (d *decoder) room() bool {
+	if d.elementsSeen++; d.elementsSeen <= MaxElements {
+		return true
+	}
+	if d.elementsSeen == MaxElements+1 {
+		d.faults.add("", TooManyElements)
+	}
+	d.take()
+	return false
 }
 
 func (d *decoder) fault(format string, args ...any) {
@@ -146,6 +159,9 @@ func (d *decoder) list(fd protoreflect.FieldDescriptor, list protoreflect.List) 
 	}
 	parent := len(d.path)
 	for i := range d.elements() {
+		if !d.room() {
+			continue
+		}
 		d.path = AppendIndex(d.path, i)
 		if fd.Kind() == protoreflect.MessageKind {
 			d.message(list.AppendMutable().Message())
@@ -163,6 +179,9 @@ func (d *decoder) entries(value protoreflect.FieldDescriptor, entries protorefle
 	}
 	parent := len(d.path)
 	for name, ok := range d.members() {
+		if !d.room() {
+			continue
+		}
 		d.path = AppendName(d.path, name)
 		key := protoreflect.ValueOfString(name).MapKey()
 		switch {

@@ -23,6 +23,13 @@ import (
 // maxDepth is how deeply a document may be nested; real ones, serialized DAGs included, stay below 50.
 const maxDepth = 1000
 
+// MaxElements is how many list items and map entries a document may have altogether: each takes many times the memory that it
+// takes in the text. A DAG in which a thousand tasks wait for a thousand others has a million edges.
+const MaxElements = 2_000_000
+
+// TooManyElements is what is said of a document that has more.
+var TooManyElements = fmt.Sprintf("has more than %d list items and map entries altogether: send it in parts", MaxElements)
+
 // Marshal writes a message. It fails when a Json in it holds no JSON, or a string is no UTF-8.
 func Marshal(m proto.Message) ([]byte, error) {
 	return appendMessage(nil, m.ProtoReflect())

@@ -62,7 +62,15 @@ func Plan(w *dagbridgev1.Workflow, clusters []engine.Cluster) (*dagbridgev1.Plan
 
 func check(validator protovalidate.Validator, req proto.Message, engineFaults func(*dagbridgev1.Workflow) translators.Faults) error {
 	var faults translators.Faults
-	if err := validator.Validate(req); err != nil {
+	var options []protovalidate.ValidationOption
+	switch n := elements(req.ProtoReflect()); {
+	case n > jsoncodec.MaxElements:
+		faults.Add("", "%s", jsoncodec.TooManyElements)
+		return faults
+	case n > manyElements:
+		options = append(options, protovalidate.WithFailFast())
+	}
+	if err := validator.Validate(req, options...); err != nil {
 		var invalid *protovalidate.ValidationError
 		if !errors.As(err, &invalid) {
 			return err
@@ -83,7 +91,7 @@ func check(validator protovalidate.Validator, req proto.Message, engineFaults fu
 			faults.Add(v.GetField(), "%s", v.GetDescription())
 		}
 	}
-	if len(faults) > 0 {
+	if len(faults) > 0 && len(options) == 0 {
 		faults = append(faults, newFaults(faults, submissionFaults(req, engineFaults))...)
 	}
 	return faults.OrNil()
