@@ -4,6 +4,10 @@
 // A handler checks nothing that Check has checked, decides nothing that the engine decides, and returns errors as they come:
 // Status, the one table of errors, turns them into gRPC codes. The package knows no listener and no HTTP; who calls is known
 // from auth.Owner.
+//
+// What is refused, and where users might expect otherwise: an empty workflow is an error, not a run with nothing to do; of a
+// quantity that Kubernetes cannot read ("100K") the right spelling is told, and nothing is rewritten; outputs above 48 KiB are
+// refused whole, never cut; a request has at most 64 MiB and 2,000,000 list items and map entries, while an answer may be larger.
 package bridge
 
 import (
