@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/translators/graph"
 )
 
@@ -230,6 +231,16 @@ func (m *memory) node(id string) *node {
 		return n
 	}
 	return m.staged[id]
+}
+
+// job is what is durable of a live job, or of one that ended while its run lives; nil of others.
+func (m *memory) job(id string) *dagbridgev1.Job {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if n := m.nodes[id]; n != nil {
+		return n.rec.GetJob()
+	}
+	return m.ended[id].GetJob()
 }
 
 // pick lists the nodes of a cluster's set that keep takes, in the order of their ids, that is of their making.

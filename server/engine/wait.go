@@ -41,11 +41,13 @@ func reached(state dagbridgev1.Job_State, what dagbridgev1.WaitFor_Value) bool {
 func (e *Engine) jobs(ids []string) ([]*dagbridgev1.Job, error) {
 	jobs := make([]*dagbridgev1.Job, len(ids))
 	for i, id := range ids {
-		job, err := e.store.Job(id)
-		if err != nil {
+		if jobs[i] = e.mem.job(id); jobs[i] != nil {
+			continue
+		}
+		var err error
+		if jobs[i], err = e.store.Job(id); err != nil {
 			return nil, err
 		}
-		jobs[i] = job
 	}
 	return jobs, nil
 }
