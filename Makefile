@@ -50,7 +50,7 @@ test-all: verify test ## what test does, then the long runs: more histories, mor
 	done
 
 .PHONY: bench
-bench: ## the gateway beside what it stands on (some 15 minutes; needs what the tests against Slurm need)
+bench: ## the gateway beside what it stands on (ten minutes; needs what the tests against Slurm need)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 1h ./integration/bench
 
 .PHONY: vet

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	rounds  = flag.Int("rounds", 5, "how many turns the gateway and what it is measured against take")
+	rounds  = flag.Int("rounds", 3, "how many turns the gateway and what it is measured against take")
 	profile = flag.String("profile", "", "folder for profiles, of time and of memory, of the gateways' processes")
 )
 
