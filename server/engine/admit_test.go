@@ -57,7 +57,9 @@ func (b *bench) end(id string, code int32) {
 	for _, s := range []*sim{b.hpc, b.here} {
 		for _, j := range s.jobs {
 			if j.jobID == id && !ended(j.state) {
-				s.begin(j)
+				if j.state != dagbridgev1.Job_RUNNING {
+					s.begin(j)
+				}
 				require.Equal(b.t, dagbridgev1.Job_RUNNING, j.state)
 				s.succeeded[markerKey(jobOf(j.token), j.position)] = code == 0
 				j.run.running, j.run.code, j.code, j.ended = false, code, code, s.w.now

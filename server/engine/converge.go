@@ -159,14 +159,15 @@ func (e *Engine) orders(c *cluster) orders {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range nodes {
-		fresh := n.fresh
-		n.fresh, n.ordered = false, true
+		// That an instance still runs is no reason to order more than another cancel.
+		fresh, due := n.fresh, n.fresh || !n.ordered
+		n.fresh, n.ordered, n.stillRuns = false, true, false
 		if k, ok := m.toMark(n); ok {
 			o.marks = append(o.marks, mark{n, k})
 		}
 		if k, ok := m.toCancel(n); ok {
 			o.cancels = append(o.cancels, k)
-		} else if !n.unwanted() {
+		} else if due && !n.unwanted() {
 			if change, ok := m.toChange(n, fresh); ok {
 				o.changes = append(o.changes, change)
 			}
@@ -183,15 +184,19 @@ func (e *Engine) orders(c *cluster) orders {
 func (m *memory) toCancel(n *node) (backend.Known, bool) {
 	k := m.known(n)
 	if !n.isArray() {
-		return k, n.unwanted() && n.deadSince.IsZero()
+		return k, n.unwanted() && !n.isDead()
 	}
-	if !n.unwanted() {
-		k.Positions = slices.DeleteFunc(k.Positions, func(pos int) bool {
-			kid := m.nodes[n.kids[pos]]
-			return kid == nil || kid.rec.GetJob().GetCancelRequestTime() == nil
-		})
-	}
+	k.Positions = slices.DeleteFunc(k.Positions, func(pos int) bool { return !m.hasToGo(n, pos) })
 	return k, len(k.Positions) > 0
+}
+
+// hasToGo: an element of an array is not wanted, and is not known to be dead. mu is held.
+func (m *memory) hasToGo(n *node, position int) bool {
+	if position < 0 || position >= len(n.kids) {
+		return false
+	}
+	kid := m.nodes[n.kids[position]]
+	return !n.deadAt(position) && (n.unwanted() || kid != nil && kid.unwanted())
 }
 
 // toChange is how a unit's pending native job has to change. mu is held.
@@ -267,13 +272,13 @@ func (n *node) shownWith(m *memory, other *node) bool {
 	return n.shownAt.Equal(other.shownAt)
 }
 
-// known is a unit's native job, with the positions of an array that are not known to be dead. mu is held.
+// known is a unit's native job, with the positions of an array that live or are watched. mu is held.
 func (m *memory) known(n *node) backend.Known {
 	at := current(n.rec)
 	k := backend.Known{Job: n.rec.GetJob(), Ref: backend.NativeRef{ID: at.GetNativeId(), Token: at.GetToken(), SubmitTime: at.GetSubmitTime().AsTime()}}
 	for _, pos := range n.positions() {
 		kid := m.nodes[n.kids[pos]]
-		if kid != nil && !graph.IsTerminal(kid.rec.GetJob().GetState()) || n.rec.GetCleanup() && !n.dead[pos] {
+		if kid != nil && live(kid.rec) || n.rec.GetCleanup() {
 			k.Positions = append(k.Positions, pos)
 		}
 	}

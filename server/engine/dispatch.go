@@ -87,7 +87,7 @@ func (m *memory) dead(n *node) bool {
 	if parent := m.nodes[n.rec.GetJob().GetParent()]; parent != nil && !n.unit() {
 		return m.dead(parent)
 	}
-	return graph.IsTerminal(n.rec.GetJob().GetState()) && (!n.rec.GetCleanup() || !n.deadSince.IsZero())
+	return graph.IsTerminal(n.rec.GetJob().GetState()) && (!n.rec.GetCleanup() || n.isDead())
 }
 
 // hasRoom: an array that goes one by one has no more than maxParallel instances out at once. mu is held.

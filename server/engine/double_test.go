@@ -9,30 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
-	"github.com/dagbridge/dagbridge/server/store"
 )
 
 // doubled submits an array of n instances whose native job "1" has a double "2": a request that came late.
 func (b *bench) doubled(n int) (parent string, kids []string) {
 	b.t.Helper()
-	task := train(1, "u1", "python", "train.py")
-	task.Array = &dagbridgev1.Array{}
-	for range n {
-		task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
-	}
-	parent = b.submit(&dagbridgev1.SubmitTaskRequest{Task: task}).GetId()
-	b.look()
-	require.Len(b.t, b.hpc.jobs, n)
+	parent, kids = b.array(n, func(*dagbridgev1.Task) {})
 	for _, j := range slices.Clone(b.hpc.jobs) {
 		double := *j
 		double.id = "2"
 		b.hpc.jobs = append(b.hpc.jobs, &double)
 	}
 	b.hpc.nextID = 3
-	require.NoError(b.t, b.store.View(func(tx *store.Tx) error {
-		tx.Children(parent, func(id string) bool { kids = append(kids, id); return true })
-		return nil
-	}))
 	return parent, kids
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -52,7 +51,7 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 	}
 	if before := current(n.rec); before.GetToken() != current(rec).GetToken() {
 		n.maybe, n.seen, n.fresh, n.goneSince, n.duplicates = false, nil, false, nil, nil
-		n.deadSince, n.dead = time.Time{}, nil
+		n.deadSince = nil
 		n.recheck, n.rechecked, n.marks = false, false, nil
 	}
 	if from, to := n.rec.GetJob().GetState(), rec.GetJob().GetState(); graph.IsTerminal(to) && !graph.IsTerminal(from) {

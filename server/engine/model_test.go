@@ -432,6 +432,9 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 			return // it was on its way when an upstream was submitted anew, and that failed
 		}
 		require.Nil(m.t, last, "%s ran and is called %s: %s", job.GetKey().GetTask(), job.GetState(), job.GetMessage())
+	case dagbridgev1.Job_CANCELLED:
+		parent, _ := m.record(job.GetParent())
+		require.True(m.t, job.GetCancelRequestTime() != nil || parent.GetJob().GetCancelRequestTime() != nil, "%s is called cancelled, and nobody asked for it", job.GetKey().GetTask())
 	case dagbridgev1.Job_LOST:
 		require.NotNil(m.t, last, "%s is called lost and never started", job.GetKey().GetTask())
 	}

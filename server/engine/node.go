@@ -44,9 +44,10 @@ type node struct {
 	// goneSince is when complete answers began to have no trace of it; of a unit that is an array, of each position.
 	goneSince map[int]time.Time
 	// deadSince is when the native job of a record with cleanup to do was first seen dead: it is watched a while longer, since
-	// a scheduler that is killed may forget that it cancelled it. Of an array, dead tells it by position.
-	deadSince time.Time
-	dead      map[int]bool
+	// a scheduler that is killed may forget that it cancelled it. Of an array by position; -1 of others.
+	deadSince map[int]time.Time
+	// stillRuns: a look has shown a running instance of an array that is to be cancelled.
+	stillRuns bool
 	// review: something about its upstreams changed that no transaction has looked at yet, or will by the clock alone.
 	review      bool
 	reviewAfter time.Time
@@ -127,6 +128,9 @@ func (n *node) wantsOrder() bool {
 		if !left {
 			return true
 		}
+	}
+	if n.stillRuns {
+		return true
 	}
 	if n.ordered {
 		return false

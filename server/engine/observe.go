@@ -87,7 +87,12 @@ func (e *Engine) see(observations []backend.Observation, asOf time.Time) {
 		}
 		n.shownAt = asOf
 		if n.isArray() && obs.State != dagbridgev1.Job_SUBMITTED {
-			continue // a running instance says nothing on the pending ones
+			// A running instance says nothing on the pending ones.
+			if obs.State == dagbridgev1.Job_RUNNING && m.hasToGo(n, obs.Position) {
+				n.stillRuns = true
+				m.mark(n)
+			}
+			continue
 		}
 		n.seen, n.fresh = &obs, true
 		m.mark(n)
@@ -159,6 +164,9 @@ func (t *txn) observed(c *cluster, obs backend.Observation, end ending, asOf tim
 		id = n.kids[obs.Position]
 	}
 	rec := t.rec(id)
+	if id != n.id() && rec.GetJob().GetNativeId() == "" && !graph.IsTerminal(rec.GetJob().GetState()) && !t.cancelled(rec) {
+		return // it is to have another attempt once the others have ended: of this one all is settled
+	}
 	gone := obs.Gone && obs.State == dagbridgev1.Job_STATE_UNSPECIFIED
 	if gone && !t.e.mem.goneFor(n, obs.Position, asOf, t.e.grace) {
 		return
@@ -169,7 +177,7 @@ func (t *txn) observed(c *cluster, obs backend.Observation, end ending, asOf tim
 	state := rec.GetJob().GetState()
 	switch {
 	case graph.IsTerminal(state) && !(state == dagbridgev1.Job_LOST && !rec.GetCorrected() && graph.IsTerminal(obs.State)):
-		t.watchDead(n, obs, gone)
+		t.watchDead(n, id, obs, gone)
 	case gone:
 		t.gone(n, id, obs)
 	case graph.IsTerminal(obs.State):
@@ -216,44 +224,6 @@ func (m *memory) there(n *node, position int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(n.goneSince, position)
-}
-
-// watchDead: the job has ended here; its native job is to be dead, and to stay so for the grace.
-func (t *txn) watchDead(n *node, obs backend.Observation, gone bool) {
-	if !t.rec(n.id()).GetCleanup() {
-		return
-	}
-	dead, grace := gone || graph.IsTerminal(obs.State), t.e.grace
-	if t.rec(n.id()).GetJob().GetState() == dagbridgev1.Job_LOST {
-		grace *= 10 // evidence may be late by much
-	}
-	if t.e.mem.deadFor(n, obs.Position, dead, t.now, grace) {
-		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = false })
-	}
-}
-
-// deadFor notes whether a native job is dead and says whether all of it has been for the grace.
-func (m *memory) deadFor(n *node, position int, dead bool, now time.Time, grace time.Duration) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n.isArray() {
-		if n.dead == nil {
-			n.dead = map[int]bool{}
-		}
-		n.dead[position] = dead
-		for _, pos := range n.positions() {
-			dead = dead && n.dead[pos]
-		}
-		return dead // arrays are not watched further: nothing tells of positions once they are all dead
-	}
-	if !dead {
-		n.deadSince = time.Time{}
-		return false
-	}
-	if n.deadSince.IsZero() {
-		n.deadSince = now
-	}
-	return now.Sub(n.deadSince) >= grace
 }
 
 // gone: complete answers have had no trace of a native job for the grace, and it left no exit marker.
@@ -303,5 +273,5 @@ func (t *txn) lostOne(n *node, id, sentence string) {
 	}
 	t.finishJob(n, id, dagbridgev1.Job_LOST, "LOST", sentence)
 	// Late evidence corrects it, as long as somebody looks.
-	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = current(rec).GetNativeId() != "" })
+	t.change(id, func(rec *storev1.JobRecord) { rec.Cleanup = current(rec).GetNativeId() != "" })
 }

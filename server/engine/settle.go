@@ -141,7 +141,7 @@ func (t *txn) finishJob(n *node, id string, state dagbridgev1.Job_State, reason,
 			rec.TryAgainUntil = stamp(t.now.Add(n.task.GetRetryWindow().AsDuration()))
 		}
 		// A scheduler that is killed may forget that it cancelled the job, and run it: it is watched for a while.
-		rec.Cleanup = rec.Cleanup || (state == dagbridgev1.Job_CANCELLED || rec.GetRefused() != "") && id == n.id() && current(rec).GetNativeId() != ""
+		rec.Cleanup = rec.Cleanup || (state == dagbridgev1.Job_CANCELLED || rec.GetRefused() != "") && current(rec).GetNativeId() != ""
 	})
 }
 
@@ -195,6 +195,9 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 	for pos, id := range n.kids {
 		kid := t.rec(id)
 		if kid.GetJob().GetState() != dagbridgev1.Job_ACCEPTED {
+			if kid.GetCleanup() { // the attempt that was watched counts no more
+				t.change(id, func(rec *storev1.JobRecord) { rec.Cleanup = false })
+			}
 			continue
 		}
 		parent.Positions = append(parent.Positions, int32(pos))

@@ -155,6 +155,7 @@ func (t *txn) settleParents() {
 		by := states(job.GetCounts())
 		if by[dagbridgev1.Job_ACCEPTED] > 0 && by[dagbridgev1.Job_SUBMITTED]+by[dagbridgev1.Job_RUNNING] == 0 && (current(parent).GetNativeId() != "" || t.renewed[job.GetId()]) {
 			t.nextArrayAttempt(parent)
+			delete(t.renewed, job.GetId())
 		}
 		to := graph.Aggregate(by)
 		if to == job.GetState() {
