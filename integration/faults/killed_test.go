@@ -56,7 +56,10 @@ func TestGatewayKilled(t *testing.T) {
 	}
 }
 
-// mixture is 500 programs in 300 runs.
+// tasks of one round at least, each of an array's instances counted.
+const tasks = 500
+
+// mixture is runs of all shapes, filled up with single tasks.
 func mixture(name string, l ledger) *workload {
 	w := &workload{ledger: l, name: name}
 	for range 7 {
@@ -71,7 +74,7 @@ func mixture(name string, l ledger) *workload {
 	for range 30 {
 		w.retried()
 	}
-	for w.programs < 500 {
+	for w.tasks < tasks {
 		w.single()
 	}
 	return w
@@ -123,6 +126,7 @@ func killed(t *testing.T, c *slurmtest.Cluster, way string) {
 	for _, so := range after {
 		if !poll(patience, func() bool { return progress() >= so || ctx.Err() != nil }) {
 			t.Errorf("nothing goes on: %d of %d runs are answered, %d of %d programs have run", answered.Load(), len(w.runs), len(w.entries(t)), w.programs)
+			cancel()
 			break
 		}
 		time.Sleep(time.Duration(r.IntN(400)) * time.Millisecond)
@@ -143,24 +147,22 @@ func killed(t *testing.T, c *slurmtest.Cluster, way string) {
 	ended := time.Since(began)
 	jobs := list(t, client, &dagbridgev1.ListJobsRequest{Workflow: w.name})
 	var all []*dagbridgev1.Job
+	arrays := 0 // a job stands for each, beside its instances
 	for _, job := range jobs {
 		all = append(all, job)
 		if len(job.GetCounts()) > 0 {
+			arrays++
 			all = append(all, list(t, client, &dagbridgev1.ListJobsRequest{Parent: job.GetId()})...)
 		}
 	}
 	once(t, all)
-	var tasks int
-	for _, run := range w.runs {
-		tasks += len(run.GetTasks())
-	}
-	require.Len(t, jobs, tasks, "what was answered is there")
+	require.Len(t, all, w.tasks+arrays, "what was answered is there")
 	sum := verdict(t, c, w.ledger, all)
 	inOrder(t, w.ledger, w.runs, all)
 	require.Equal(t, w.programs, sum.programs)
-	require.Equal(t, w.programs+2*7, sum.attempts, "attempts: one a program, and two a rules run that never start")
+	require.Equal(t, w.programs+w.never, sum.attempts, "one attempt a program, and one each of those that never start")
 	t.Logf("%d kills until %.1fs; %d programs of %d tasks in %d runs had run by %.1fs; %d native jobs ran none, %d were requeued",
-		kills, lastKill.Seconds(), sum.programs, tasks, len(w.runs), ended.Seconds(), sum.doubles, sum.requeued)
+		kills, lastKill.Seconds(), sum.programs, w.tasks, len(w.runs), ended.Seconds(), sum.doubles, sum.requeued)
 }
 
 // list is everything that a list has.

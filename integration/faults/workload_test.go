@@ -17,8 +17,8 @@ type workload struct {
 	// partition of the tasks; empty for the default.
 	partition string
 	runs      []*dagbridgev1.Workflow
-	// programs that run when all goes as designed.
-	programs int
+	// tasks, each of an array's instances counted; programs that run for them when all goes as designed; tasks that never run.
+	tasks, programs, never int
 }
 
 // edit changes a task.
@@ -32,7 +32,12 @@ func (w *workload) add(kind string, tasks ...*dagbridgev1.Task) *dagbridgev1.Wor
 	}
 	for _, task := range tasks {
 		runs, _ := strconv.Atoi(task.GetLabels()[labelRuns])
-		w.programs += runs * max(1, len(task.GetArray().GetItems()))
+		n := max(1, len(task.GetArray().GetItems()))
+		w.tasks += n
+		w.programs += runs * n
+		if runs == 0 {
+			w.never += n
+		}
 	}
 	w.runs = append(w.runs, one)
 	return one
@@ -54,7 +59,7 @@ func (w *workload) task(name string, ups []string, edits ...edit) *dagbridgev1.T
 	return task
 }
 
-// ends and runs are what the task is designed to become.
+// becomes is what the task is designed to become.
 func becomes(state dagbridgev1.Job_State, runs int) edit {
 	return func(task *dagbridgev1.Task) {
 		task.Labels = map[string]string{labelEnds: state.String(), labelRuns: strconv.Itoa(runs)}
