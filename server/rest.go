@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -18,15 +19,18 @@ import (
 	"github.com/dagbridge/dagbridge/server/config"
 )
 
+// setQueryParser sets how all of a process' gateway muxes read queries: the library keeps it in a variable of its own.
+var setQueryParser = sync.OnceFunc(func() { runtime.NewServeMux(runtime.SetQueryParameterParser(queryParser{})) })
+
 // newHTTP makes the REST door.
 func (s *Server) newHTTP(registry prometheus.Gatherer) (*http.Server, error) {
+	setQueryParser()
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{}),
 		// Of a path, the segments are taken apart before they are unescaped, so that %2F stays within its own.
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllExceptReserved),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
-		runtime.SetQueryParameterParser(queryParser{}),
 		runtime.WithErrorHandler(s.writeError),
 		runtime.WithRoutingErrorHandler(routingError),
 	)

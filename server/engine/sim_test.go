@@ -73,6 +73,8 @@ type sim struct {
 	snapID   int
 	acct     []simJob
 	late     []lateRequest
+	// unreadable: the outputs that cannot be read after the last look. They are read in parallel, and chance is not for that.
+	unreadable map[string]bool
 	// inputs of the last submission.
 	inputs []translators.Input
 	start  map[string]marker
@@ -117,7 +119,7 @@ type simJob struct {
 func newSim(w *world, name string, slurmLike bool) *sim {
 	return &sim{
 		w: w, name: name, slurmLike: slurmLike, accounting: rapid.Bool().Draw(w.t, name+" accounting"), nextID: 1,
-		start: map[string]marker{}, succeeded: map[string]bool{}, cancelled: map[string]bool{}, exit: map[string]int32{},
+		start: map[string]marker{}, succeeded: map[string]bool{}, cancelled: map[string]bool{}, unreadable: map[string]bool{}, exit: map[string]int32{},
 	}
 }
 
@@ -265,7 +267,9 @@ func (s *sim) look(known []backend.Known) backend.News {
 			positions = []int{-1}
 		}
 		for _, pos := range positions {
-			news.Observations = append(news.Observations, s.lookOne(k.Ref, pos))
+			obs := s.lookOne(k.Ref, pos)
+			s.unreadable[markerKey(k.Ref.Token, pos)] = obs.State == dagbridgev1.Job_SUCCEEDED && s.w.chance(20, "outputs fault")
+			news.Observations = append(news.Observations, obs)
 		}
 	}
 	return news
@@ -377,8 +381,8 @@ func (s *sim) Log(context.Context, backend.NativeRef, *dagbridgev1.Job, int, str
 	return nil, 0, backend.ErrNoFile
 }
 
-func (s *sim) Outputs(context.Context, backend.NativeRef, *dagbridgev1.Job, int) ([]byte, error) {
-	if s.w.chance(20, "outputs fault") {
+func (s *sim) Outputs(_ context.Context, ref backend.NativeRef, _ *dagbridgev1.Job, position int) ([]byte, error) {
+	if s.unreadable[markerKey(ref.Token, position)] {
 		return nil, errors.New("stale file handle")
 	}
 	return []byte(`{"auc": 0.91}`), nil
