@@ -63,7 +63,8 @@ func (t *txn) requestCancel(id string) {
 	})
 }
 
-// CancelRun asks for the end of every job of a run.
+// CancelRun asks for the end of every job of a run but the tear-downs: what was set up is torn down, as in Airflow. They are
+// cancelled one by one.
 func (e *Engine) CancelRun(ctx context.Context, id string) (*dagbridgev1.Run, error) {
 	err := e.update(ctx, func(t *txn) error {
 		if t.Run(id) == nil {
@@ -72,7 +73,9 @@ func (e *Engine) CancelRun(ctx context.Context, id string) (*dagbridgev1.Run, er
 		var ids []string
 		t.RunJobs(id, func(job string) bool { ids = append(ids, job); return true })
 		for _, job := range ids {
-			t.requestCancel(job)
+			if t.Task(job).GetTeardown() == nil {
+				t.requestCancel(job)
+			}
 		}
 		return nil
 	})

@@ -77,7 +77,7 @@ type BridgeServiceClient interface {
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*GetRunResponse, error)
 	// ListRuns lists runs, newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
-	// CancelRun cancels every job of a run that has not ended.
+	// CancelRun cancels every job of a run that has not ended, tear-downs left out: what was set up is torn down.
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
 	ListClusters(ctx context.Context, in *ListClustersRequest, opts ...grpc.CallOption) (*ListClustersResponse, error)
 }
@@ -318,7 +318,7 @@ type BridgeServiceServer interface {
 	GetRun(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	// ListRuns lists runs, newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
-	// CancelRun cancels every job of a run that has not ended.
+	// CancelRun cancels every job of a run that has not ended, tear-downs left out: what was set up is torn down.
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
 	ListClusters(context.Context, *ListClustersRequest) (*ListClustersResponse, error)
 	mustEmbedUnimplementedBridgeServiceServer()
