@@ -27,14 +27,24 @@ func (m *memory) double(n *node, d double) (known bool) {
 	return known
 }
 
-// givenUp is how many instances of a unit that have not ended a native job is known to run nothing for, and of how many. A
+// settled: an instance of a native array has ended, or has only to wait until the others have, for another attempt.
+func settled(rec *storev1.JobRecord) bool {
+	return graph.IsTerminal(rec.GetJob().GetState()) || renews(rec)
+}
+
+// renews: it is to have another attempt; that it had one by a native id tells it from one that is not submitted yet.
+func renews(rec *storev1.JobRecord) bool {
+	return rec.GetJob().GetState() == dagbridgev1.Job_ACCEPTED && current(rec).GetNativeId() != ""
+}
+
+// givenUp is how many instances of a unit that are not settled a native job is known to run nothing for, and of how many. A
 // unit that is no array counts as one.
 func (m *memory) givenUp(n *node, nativeID string) (given, of int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	all := n.duplicates[double{nativeID, -1}]
 	for _, pos := range n.positions() {
-		if kid := m.nodes[n.kids[pos]]; kid == nil || graph.IsTerminal(kid.rec.GetJob().GetState()) {
+		if kid := m.nodes[n.kids[pos]]; kid == nil || settled(kid.rec) {
 			continue
 		}
 		if of++; all || n.duplicates[double{nativeID, pos}] {
@@ -65,7 +75,7 @@ func (t *txn) forget(n *node, obs backend.Observation) {
 		}
 	}
 	for _, kid := range n.kids {
-		if !graph.IsTerminal(t.rec(kid).GetJob().GetState()) {
+		if !settled(t.rec(kid)) {
 			t.change(kid, unknown)
 		}
 	}

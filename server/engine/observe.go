@@ -256,7 +256,11 @@ func (t *txn) cancelled(rec *storev1.JobRecord) bool {
 func (t *txn) lost(n *node, sentence string) {
 	if n.isArray() {
 		for _, pos := range n.positions() {
-			if !graph.IsTerminal(t.rec(n.kids[pos]).GetJob().GetState()) {
+			switch kid := t.rec(n.kids[pos]); {
+			case renews(kid):
+				t.renewed[n.id()] = true
+				t.parent(n.id())
+			case !settled(kid):
 				t.lostOne(n, n.kids[pos], sentence)
 			}
 		}

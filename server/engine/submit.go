@@ -138,7 +138,7 @@ func (t *txn) recorded(c *cluster, n *node, sub translators.Submission, r backen
 		current(rec).Indices = indices(sub.Instances)
 	})
 	for _, in := range sub.Instances {
-		if graph.IsTerminal(t.rec(in.JobID).GetJob().GetState()) {
+		if settled(t.rec(in.JobID)) {
 			continue
 		}
 		t.change(in.JobID, func(kid *storev1.JobRecord) {
