@@ -71,7 +71,7 @@ const (
 	clients = 8
 	// turn is how many calls one server gets before it is the other's turn: many, since processor time is told in hundredths
 	// of a second.
-	turn = 4000
+	turn = 10_000
 )
 
 // spread makes n calls from several clients at once.
