@@ -33,7 +33,9 @@ demo: build ## run a small pipeline through an embedded gateway on this machine
 .PHONY: test
 test: vet ## vet, format, unit tests with the race detector, then the tests against a real Slurm
 	$(GO) test -race -timeout $(TIMEOUT) $(RACE)
-	$(GO) test -timeout $(TIMEOUT) ./cmd/... $(INTEGRATION)
+	$(GO) test -timeout $(TIMEOUT) ./cmd/...
+	@# -count 1: these build and run the program, which a cached result does not see.
+	$(GO) test -timeout $(TIMEOUT) -count 1 $(INTEGRATION)
 
 .PHONY: test-unit
 test-unit: vet ## the unit tests alone: nothing but Go is needed
