@@ -53,7 +53,7 @@ type Backend interface {
 	// Cancel ends native jobs and answers for each in the same order. The native job's token is verified first. A job that is
 	// finished or unknown is no error. That a job is dead is known from the next look, not from here. A mark is left
 	// by which the token's program never starts from here on, since a request may arrive late, and a scheduler that is killed
-	// may forget the cancel; not so for a Double. Whoever finds the mark ends as CANCELLED.
+	// may forget the cancel; not so for a Double. Whoever finds the mark ends as CANCELLED, with reason MARKED.
 	// Without an id in the NativeRef there is only the mark to leave.
 	Cancel(context.Context, []Known) []error
 

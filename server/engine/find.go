@@ -150,7 +150,11 @@ func (t *txn) absent(n *node, proof string) {
 	if !ended {
 		t.endByRule(n, dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the scheduler had it: "+proof)
 	}
-	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = false })
+	for _, id := range append([]string{n.id()}, n.kids...) {
+		if t.rec(id).GetCleanup() {
+			t.change(id, func(rec *storev1.JobRecord) { rec.Cleanup = false })
+		}
+	}
 }
 
 // goneFor notes that a complete answer had no trace of a native job, and says whether that has been so for the grace.

@@ -54,6 +54,10 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 		n.deadSince = nil
 		n.recheck, n.rechecked, n.marks = false, false, nil
 	}
+	if current(n.rec).GetNativeId() != current(rec).GetNativeId() {
+		// What was missed, and to be marked, was another native job.
+		n.goneSince, n.recheck, n.rechecked, n.marks = nil, false, false, nil
+	}
 	if from, to := n.rec.GetJob().GetState(), rec.GetJob().GetState(); graph.IsTerminal(to) && !graph.IsTerminal(from) {
 		e.metrics.Ended(rec.GetJob().GetCluster(), to.String())
 	}

@@ -262,6 +262,8 @@ func (t *txn) lost(n *node, sentence string) {
 				t.parent(n.id())
 			case !settled(kid):
 				t.lostOne(n, n.kids[pos], sentence)
+			case kid.GetCleanup():
+				t.change(n.kids[pos], func(rec *storev1.JobRecord) { rec.Cleanup = false }) // nothing of it is there
 			}
 		}
 		return

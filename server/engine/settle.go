@@ -18,6 +18,9 @@ import (
 // reasonDuplicate is a back end's word for a native job whose script found another's start marker and ran nothing.
 const reasonDuplicate = "DUPLICATE"
 
+// reasonMarked is a back end's word for a native job whose script found the mark of a cancel and ran nothing.
+const reasonMarked = "MARKED"
+
 // reasonPremature is a back end's word for a native job whose script found that an upstream has not succeeded (translators'
 // Submission.Guard) and ran nothing.
 const reasonPremature = "PREMATURE"
@@ -29,10 +32,14 @@ const reasonDependency = "DEPENDENCY"
 func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end ending) {
 	rec := t.rec(id)
 	switch {
-	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature):
+	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature || obs.Reason == reasonMarked):
 		obs.State, obs.Reason, obs.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the program started"
 	case obs.Reason == reasonDuplicate:
 		t.forget(n, obs)
+		return
+	case obs.Reason == reasonMarked:
+		t.note(id, obs)
+		t.again(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" came to light when its token was no longer to start; it ran nothing, and another is submitted", 0)
 		return
 	case obs.Reason == reasonPremature:
 		t.hold(n, "the scheduler started native job "+obs.Ref.ID+" too early, having lost what it waits for; it ran nothing")
@@ -162,6 +169,8 @@ func (t *txn) again(n *node, id, reason, message string, pause time.Duration) {
 	}
 	t.change(id, func(rec *storev1.JobRecord) {
 		job := rec.GetJob()
+		// Once it has started its rule has held, whatever becomes of its upstreams since.
+		rec.Native = rec.GetNative() && job.GetStartTime() == nil
 		job.State, job.Reason, job.Message = dagbridgev1.Job_ACCEPTED, reason, message
 		job.StartTime, job.EndTime, job.SubmitTime, job.ExitCode, job.Signal, job.NativeId = nil, nil, nil, nil, nil, ""
 		rec.NotBefore = nil
@@ -192,6 +201,7 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 	current(parent).State = dagbridgev1.Job_FAILED
 	nextAttempt(parent)
 	parent.Job.NativeId = ""
+	parent.Native = parent.GetNative() && parent.GetJob().GetStartTime() == nil
 	for pos, id := range n.kids {
 		kid := t.rec(id)
 		if kid.GetJob().GetState() != dagbridgev1.Job_ACCEPTED {

@@ -520,7 +520,7 @@ func (s *sim) begin(j *simJob) {
 		return
 	}
 	if s.cancelled[key] {
-		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_CANCELLED, "CANCELLED", 123, s.w.now
+		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_CANCELLED, reasonMarked, 124, s.w.now
 		return
 	}
 	for _, g := range j.guard {

@@ -20,6 +20,9 @@ const reasonDuplicate = "DUPLICATE"
 // reasonPremature: an upstream that must have succeeded has not, and the program did not run.
 const reasonPremature = "PREMATURE"
 
+// reasonMarked: the mark of a cancel was there, and the program did not run.
+const reasonMarked = "MARKED"
+
 // ended says whether the record is of an end. A word that no table knows is never one.
 func (r *record) ended() bool {
 	native, known := r.native()
@@ -100,7 +103,7 @@ func (b *Backend) explain(o *backend.Observation, k backend.Known) {
 	case *o.ExitCode == slurm.ExitPremature:
 		o.Reason, o.Message = reasonPremature, "Slurm started it before what it waits for had succeeded; the program did not run"
 	case *o.ExitCode == slurm.ExitCancelled:
-		o.State, o.Reason, o.ExitCode, o.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", nil, "Slurm started it although it had been cancelled; the program did not run"
+		o.State, o.Reason, o.ExitCode, o.Message = dagbridgev1.Job_CANCELLED, reasonMarked, nil, "Slurm started it although it had been cancelled; the program did not run"
 	case *o.ExitCode == slurm.ExitNoFolder:
 		o.Message = "the folder " + slurm.Dir(b.site, k.Job.GetId()) + " could not be written to on " + o.Node + "; the program did not run"
 	}
