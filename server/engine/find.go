@@ -119,6 +119,8 @@ func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.Nativ
 			sub.Instances = append(sub.Instances, translators.Instance{Position: p, JobID: n.kids[p]})
 		}
 		t.recorded(c, n, sub, backend.SubmitResult{Outcome: backend.Submitted, Ref: chosen, Digest: current(rec).GetNativeDigest()})
+		// What a look has shown of another native job's dependencies says nothing of this one's.
+		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Hold = rec.GetHold() || rec.GetNative() && !guarded(rec) })
 	}
 	if rec.GetSuspect() {
 		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Suspect = false })
@@ -131,6 +133,13 @@ func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.Nativ
 		}
 	}
 	return doubles
+}
+
+// guarded: a native job's script itself checks what it waits for, success alone.
+func guarded(rec *storev1.JobRecord) bool {
+	return !rec.GetAnyDependency() && !slices.ContainsFunc(rec.GetDependencyTypes(), func(kind string) bool {
+		return kind != "" && kind != string(translators.AfterOK)
+	})
 }
 
 // absent: it is proven that no native job carries the token now.
