@@ -307,10 +307,8 @@ func (a *admission) make(t *txn, one *planned, batch string) string {
 		Job: a.job(t, task, one.cluster.Name), Ready: native || len(task.GetUpstream()) == 0, Native: native,
 		Batch: batch, Hold: one.hold, Unrolled: one.unrolled, AnyDependency: one.verdict.Any,
 	}
-	for _, edge := range one.verdict.Edges {
-		if native {
-			rec.DependencyTypes = append(rec.DependencyTypes, string(edge.Type))
-		}
+	if native {
+		rec.DependencyTypes = one.dependencyTypes()
 	}
 	if one.verdict.Held {
 		rec.Job.Reason = "UPSTREAM"

@@ -120,7 +120,9 @@ func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.Nativ
 		}
 		t.recorded(c, n, sub, backend.SubmitResult{Outcome: backend.Submitted, Ref: chosen, Digest: current(rec).GetNativeDigest()})
 		// What a look has shown of another native job's dependencies says nothing of this one's.
-		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Hold = rec.GetHold() || rec.GetNative() && !guarded(rec) })
+		t.change(n.id(), func(rec *storev1.JobRecord) {
+			rec.Hold = rec.GetHold() || rec.GetNative() && !guarded(rec.GetAnyDependency(), rec.GetDependencyTypes())
+		})
 	}
 	if rec.GetSuspect() {
 		t.change(n.id(), func(rec *storev1.JobRecord) { rec.Suspect = false })
@@ -133,13 +135,6 @@ func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.Nativ
 		}
 	}
 	return doubles
-}
-
-// guarded: a native job's script itself checks what it waits for, success alone.
-func guarded(rec *storev1.JobRecord) bool {
-	return !rec.GetAnyDependency() && !slices.ContainsFunc(rec.GetDependencyTypes(), func(kind string) bool {
-		return kind != "" && kind != string(translators.AfterOK)
-	})
 }
 
 // absent: it is proven that no native job carries the token now.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
@@ -49,12 +48,11 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 	if n.rec.GetBatch() != rec.GetBatch() {
 		m.unbatch(n.rec)
 	}
-	if before := current(n.rec); before.GetToken() != current(rec).GetToken() {
-		n.maybe, n.seen, n.fresh, n.goneSince, n.duplicates = false, nil, false, nil, nil
-		n.deadSince = nil
-		n.recheck, n.rechecked, n.marks = false, false, nil
+	before, now := current(n.rec), current(rec)
+	if before.GetToken() != now.GetToken() {
+		n.maybe, n.seen, n.fresh, n.duplicates, n.deadSince = false, nil, false, nil, nil
 	}
-	if current(n.rec).GetNativeId() != current(rec).GetNativeId() {
+	if before.GetToken() != now.GetToken() || before.GetNativeId() != now.GetNativeId() {
 		// What was missed, and to be marked, was another native job.
 		n.goneSince, n.recheck, n.rechecked, n.marks = nil, false, false, nil
 	}
@@ -78,9 +76,18 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 	m.mark(n)
 }
 
-// wanted is what the record wants of the native job.
-func wanted(rec *storev1.JobRecord) string {
-	return fmt.Sprint(current(rec).GetToken(), current(rec).GetNativeId(), rec.GetHeld(), rec.GetHold(), rec.GetSuspect(), rec.GetCleanup(), rec.GetJob().GetCancelRequestTime() != nil)
+// wish is what a record wants of which native job.
+type wish struct {
+	token, nativeID                         string
+	held, hold, suspect, cleanup, cancelled bool
+}
+
+func wanted(rec *storev1.JobRecord) wish {
+	at := current(rec)
+	return wish{
+		at.GetToken(), at.GetNativeId(), rec.GetHeld(), rec.GetHold(), rec.GetSuspect(), rec.GetCleanup(),
+		rec.GetJob().GetCancelRequestTime() != nil,
+	}
 }
 
 // dropParent removes an ended array's parent once its last instance is gone.
@@ -92,8 +99,8 @@ func (m *memory) dropParent(id string) {
 
 // repoint leads the edges of those who wait for the new job's key to it.
 func (m *memory) repoint(n *node) {
-	for _, w := range m.waiting[graph.KeyString(n.rec.GetJob().GetKey())] {
-		key := graph.KeyString(n.rec.GetJob().GetKey())
+	key := graph.KeyString(n.rec.GetJob().GetKey())
+	for _, w := range m.waiting[key] {
 		w.ups = slices.Clone(w.ups) // a reader may hold the old slice
 		for i := range w.ups {
 			if w.ups[i].key == key {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -233,18 +234,26 @@ func (p *prepared) group() {
 		if hasChild[i] || hasParent[i] {
 			one.batch = find(i) + 1
 		}
-		one.hold = hasChild[i] && !hasParent[i] || hasParent[i] && !one.guarded()
+		one.hold = hasChild[i] && !hasParent[i] || hasParent[i] && !guarded(one.verdict.Any, one.dependencyTypes())
 	}
 }
 
-// guarded: all that the task waits for natively is success, which leaves a marker.
-func (one *planned) guarded() bool {
-	for _, edge := range one.verdict.Edges {
-		if edge.Native && edge.Type != translators.AfterOK {
-			return false
+// dependencyTypes are those of its native edges, in the order of its edges; "" of the others.
+func (one *planned) dependencyTypes() []string {
+	types := make([]string, len(one.verdict.Edges))
+	for k, edge := range one.verdict.Edges {
+		if edge.Native {
+			types[k] = string(edge.Type)
 		}
 	}
-	return !one.verdict.Any
+	return types
+}
+
+// guarded: all that a job waits for natively is success, which leaves a marker that its script checks.
+func guarded(alternatives bool, dependencyTypes []string) bool {
+	return !alternatives && !slices.ContainsFunc(dependencyTypes, func(kind string) bool {
+		return kind != "" && kind != string(translators.AfterOK)
+	})
 }
 
 // find is where in the workflow a key leads, itself or as an instance of an array; -1: outside.

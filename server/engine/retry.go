@@ -10,6 +10,7 @@ import (
 
 // Retry starts another attempt of a job that has ended without success.
 func (e *Engine) Retry(ctx context.Context, id string) (*dagbridgev1.Job, error) {
+	defer e.mem.unstage([]string{id})
 	err := e.update(ctx, func(t *txn) error {
 		rec := t.rec(id)
 		if rec == nil {
@@ -33,7 +34,7 @@ func (e *Engine) Retry(ctx context.Context, id string) (*dagbridgev1.Job, error)
 		t.e.mem.stage(n)
 		t.again(n, id, "RETRY", "a user asked for another attempt", 0)
 		t.change(id, func(rec *storev1.JobRecord) {
-			rec.Ready, rec.Native, rec.Job.CancelRequestTime = true, false, nil
+			rec.Ready, rec.Native, rec.Refused, rec.Job.CancelRequestTime = true, false, "", nil
 		})
 		return nil
 	})

@@ -205,9 +205,6 @@ func (t *txn) dependents(key string) []*node {
 // evaluate applies a job's trigger rule to what its upstreams are now.
 func (t *txn) evaluate(n *node) {
 	rec := t.rec(n.id())
-	if rec == nil {
-		rec = n.rec
-	}
 	job := rec.GetJob()
 	if graph.IsTerminal(job.GetState()) || rec.GetReady() && (!rec.GetNative() || job.GetState() == dagbridgev1.Job_RUNNING) ||
 		n.isArray() && rec.GetUnrolled() {
@@ -301,7 +298,7 @@ func (t *txn) hasStarted(up *storev1.JobRecord, edge *dagbridgev1.Edge) bool {
 
 // mayBeTriedAgain: a failure does not count for dependents while the orchestrator may still try again.
 func mayBeTriedAgain(rec *storev1.JobRecord, now time.Time) bool {
-	return rec.GetTryAgainUntil() != nil && !rec.GetNoMoreTries() && now.Before(rec.GetTryAgainUntil().AsTime())
+	return rec.GetTryAgainUntil() != nil && now.Before(rec.GetTryAgainUntil().AsTime())
 }
 
 // branchedAway says why a branch does not choose the task; empty when it does.

@@ -99,9 +99,8 @@ type JobRecord struct {
 	Cleanup bool `protobuf:"varint,8,opt,name=cleanup,proto3" json:"cleanup,omitempty"`
 	// Not to be submitted before (a retry's backoff).
 	NotBefore *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
-	// Retries used for the program's own failures, and for the infrastructure's.
-	Retries               int32 `protobuf:"varint,10,opt,name=retries,proto3" json:"retries,omitempty"`
-	InfrastructureRetries int32 `protobuf:"varint,11,opt,name=infrastructure_retries,json=infrastructureRetries,proto3" json:"infrastructure_retries,omitempty"`
+	// Retries used.
+	Retries int32 `protobuf:"varint,10,opt,name=retries,proto3" json:"retries,omitempty"`
 	// A LOST that late evidence has corrected: never again.
 	Corrected bool `protobuf:"varint,12,opt,name=corrected,proto3" json:"corrected,omitempty"`
 	// Outputs pushed by the running job, visible when it ends.
@@ -110,8 +109,6 @@ type JobRecord struct {
 	Positions []int32 `protobuf:"varint,14,rep,packed,name=positions,proto3" json:"positions,omitempty"`
 	// Of an array's instance: its position in the items.
 	Position int32 `protobuf:"varint,15,opt,name=position,proto3" json:"position,omitempty"`
-	// No further try will come, whatever maxTries says.
-	NoMoreTries bool `protobuf:"varint,16,opt,name=no_more_tries,json=noMoreTries,proto3" json:"no_more_tries,omitempty"`
 	// Of an array's parent: its instances are native jobs of their own, since the cluster has no arrays or none so large.
 	Unrolled bool `protobuf:"varint,17,opt,name=unrolled,proto3" json:"unrolled,omitempty"`
 	// The current attempt was submitted held, so it is for the gateway to release it; other holds are somebody else's.
@@ -228,13 +225,6 @@ func (x *JobRecord) GetRetries() int32 {
 	return 0
 }
 
-func (x *JobRecord) GetInfrastructureRetries() int32 {
-	if x != nil {
-		return x.InfrastructureRetries
-	}
-	return 0
-}
-
 func (x *JobRecord) GetCorrected() bool {
 	if x != nil {
 		return x.Corrected
@@ -261,13 +251,6 @@ func (x *JobRecord) GetPosition() int32 {
 		return x.Position
 	}
 	return 0
-}
-
-func (x *JobRecord) GetNoMoreTries() bool {
-	if x != nil {
-		return x.NoMoreTries
-	}
-	return false
 }
 
 func (x *JobRecord) GetUnrolled() bool {
@@ -374,7 +357,7 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xe6\x06\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\x8b\x06\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
 	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
@@ -387,13 +370,11 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"not_before\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tnotBefore\x12\x18\n" +
 	"\aretries\x18\n" +
-	" \x01(\x05R\aretries\x125\n" +
-	"\x16infrastructure_retries\x18\v \x01(\x05R\x15infrastructureRetries\x12\x1c\n" +
+	" \x01(\x05R\aretries\x12\x1c\n" +
 	"\tcorrected\x18\f \x01(\bR\tcorrected\x12A\n" +
 	"\x06staged\x18\r \x03(\v2).dagbridge.store.v1.JobRecord.StagedEntryR\x06staged\x12\x1c\n" +
 	"\tpositions\x18\x0e \x03(\x05R\tpositions\x12\x1a\n" +
-	"\bposition\x18\x0f \x01(\x05R\bposition\x12\"\n" +
-	"\rno_more_tries\x18\x10 \x01(\bR\vnoMoreTries\x12\x1a\n" +
+	"\bposition\x18\x0f \x01(\x05R\bposition\x12\x1a\n" +
 	"\bunrolled\x18\x11 \x01(\bR\bunrolled\x12\x12\n" +
 	"\x04held\x18\x12 \x01(\bR\x04held\x12B\n" +
 	"\x0ftry_again_until\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rtryAgainUntil\x12)\n" +
