@@ -32,6 +32,8 @@ type Submission struct {
 	Guard []InputJob
 	// Inputs are the upstream tasks' outputs, by task id in ascending order.
 	Inputs []Input
+	// ExcludeNodes are to be left out: an earlier attempt failed there by their doing.
+	ExcludeNodes []string
 	// Hold: the scheduler takes it but must not start it before a Change releases it.
 	Hold bool
 }

@@ -12,6 +12,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -247,7 +248,9 @@ type Job struct {
 	// Of a job that stands for a whole array: how many instances are in each state, by the state's word.
 	Counts map[string]int32 `protobuf:"bytes,25,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// What schedulers said that was no error: ignored fields, submit plug-ins' lines.
-	Notes         []string `protobuf:"bytes,26,rep,name=notes,proto3" json:"notes,omitempty"`
+	Notes []string `protobuf:"bytes,26,rep,name=notes,proto3" json:"notes,omitempty"`
+	// The Unix user that it runs as, where it is not the cluster's own.
+	User          string `protobuf:"bytes,27,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -464,6 +467,13 @@ func (x *Job) GetNotes() []string {
 	return nil
 }
 
+func (x *Job) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
 // Attempt is one native job made for a job.
 type Attempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -486,7 +496,12 @@ type Attempt struct {
 	// By what the native job is recognised: "<job id>.<attempt number>".
 	Token string `protobuf:"bytes,14,opt,name=token,proto3" json:"token,omitempty"`
 	// Of an array: the indices that this attempt runs, as Slurm writes them ("0-3,7").
-	Indices       string `protobuf:"bytes,15,opt,name=indices,proto3" json:"indices,omitempty"`
+	Indices string `protobuf:"bytes,15,opt,name=indices,proto3" json:"indices,omitempty"`
+	// What it asked for, where that is not what the task says, since an earlier attempt ran out of it.
+	Memory    string               `protobuf:"bytes,16,opt,name=memory,proto3" json:"memory,omitempty"`
+	TimeLimit *durationpb.Duration `protobuf:"bytes,17,opt,name=time_limit,json=timeLimit,proto3" json:"time_limit,omitempty"`
+	// Nodes it was kept off, since an earlier attempt failed there by their doing.
+	ExcludedNodes []string `protobuf:"bytes,18,rep,name=excluded_nodes,json=excludedNodes,proto3" json:"excluded_nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -624,6 +639,27 @@ func (x *Attempt) GetIndices() string {
 		return x.Indices
 	}
 	return ""
+}
+
+func (x *Attempt) GetMemory() string {
+	if x != nil {
+		return x.Memory
+	}
+	return ""
+}
+
+func (x *Attempt) GetTimeLimit() *durationpb.Duration {
+	if x != nil {
+		return x.TimeLimit
+	}
+	return nil
+}
+
+func (x *Attempt) GetExcludedNodes() []string {
+	if x != nil {
+		return x.ExcludedNodes
+	}
+	return nil
 }
 
 // Logs say where the program's output is, as the cluster sees it.
@@ -926,8 +962,7 @@ var File_dagbridge_v1_job_proto protoreflect.FileDescriptor
 
 const file_dagbridge_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x16dagbridge/v1/job.proto\x12\fdagbridge.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17dagbridge/v1/task.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\n" +
-	"\n" +
+	"\x16dagbridge/v1/job.proto\x12\fdagbridge.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17dagbridge/v1/task.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\v\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x03key\x18\x02 \x01(\v2\x15.dagbridge.v1.TaskKeyR\x03key\x12\x1d\n" +
@@ -959,7 +994,8 @@ const file_dagbridge_v1_job_proto_rawDesc = "" +
 	"\x06run_id\x18\x17 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06parent\x18\x18 \x01(\tR\x06parent\x125\n" +
 	"\x06counts\x18\x19 \x03(\v2\x1d.dagbridge.v1.Job.CountsEntryR\x06counts\x12\x14\n" +
-	"\x05notes\x18\x1a \x03(\tR\x05notes\x1aN\n" +
+	"\x05notes\x18\x1a \x03(\tR\x05notes\x12\x12\n" +
+	"\x04user\x18\x1b \x01(\tR\x04user\x1aN\n" +
 	"\fOutputsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.dagbridge.v1.JsonR\x05value:\x028\x01\x1a9\n" +
@@ -983,7 +1019,7 @@ const file_dagbridge_v1_job_proto_rawDesc = "" +
 	"\x04LOST\x10\tB\f\n" +
 	"\n" +
 	"_exit_codeB\t\n" +
-	"\a_signal\"\xa9\x04\n" +
+	"\a_signal\"\xa2\x05\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x1b\n" +
@@ -1002,7 +1038,11 @@ const file_dagbridge_v1_job_proto_rawDesc = "" +
 	"\x06signal\x18\f \x01(\x05H\x01R\x06signal\x88\x01\x01\x12#\n" +
 	"\rnative_digest\x18\r \x01(\tR\fnativeDigest\x12\x14\n" +
 	"\x05token\x18\x0e \x01(\tR\x05token\x12\x18\n" +
-	"\aindices\x18\x0f \x01(\tR\aindicesB\f\n" +
+	"\aindices\x18\x0f \x01(\tR\aindices\x12\x16\n" +
+	"\x06memory\x18\x10 \x01(\tR\x06memory\x128\n" +
+	"\n" +
+	"time_limit\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\ttimeLimit\x12%\n" +
+	"\x0eexcluded_nodes\x18\x12 \x03(\tR\rexcludedNodesB\f\n" +
 	"\n" +
 	"_exit_codeB\t\n" +
 	"\a_signal\"6\n" +
@@ -1079,7 +1119,8 @@ var file_dagbridge_v1_job_proto_goTypes = []any{
 	nil,                           // 11: dagbridge.v1.Run.CountsEntry
 	(*TaskKey)(nil),               // 12: dagbridge.v1.TaskKey
 	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*Json)(nil),                  // 14: dagbridge.v1.Json
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*Json)(nil),                  // 15: dagbridge.v1.Json
 }
 var file_dagbridge_v1_job_proto_depIdxs = []int32{
 	12, // 0: dagbridge.v1.Job.key:type_name -> dagbridge.v1.TaskKey
@@ -1098,19 +1139,20 @@ var file_dagbridge_v1_job_proto_depIdxs = []int32{
 	13, // 13: dagbridge.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
 	13, // 14: dagbridge.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 15: dagbridge.v1.Attempt.state:type_name -> dagbridge.v1.Job.State
-	2,  // 16: dagbridge.v1.Run.mode:type_name -> dagbridge.v1.Run.Mode
-	12, // 17: dagbridge.v1.Run.parent:type_name -> dagbridge.v1.TaskKey
-	1,  // 18: dagbridge.v1.Run.state:type_name -> dagbridge.v1.Run.State
-	13, // 19: dagbridge.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	13, // 20: dagbridge.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	11, // 21: dagbridge.v1.Run.counts:type_name -> dagbridge.v1.Run.CountsEntry
-	13, // 22: dagbridge.v1.Cluster.last_look_time:type_name -> google.protobuf.Timestamp
-	14, // 23: dagbridge.v1.Job.OutputsEntry.value:type_name -> dagbridge.v1.Json
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	14, // 16: dagbridge.v1.Attempt.time_limit:type_name -> google.protobuf.Duration
+	2,  // 17: dagbridge.v1.Run.mode:type_name -> dagbridge.v1.Run.Mode
+	12, // 18: dagbridge.v1.Run.parent:type_name -> dagbridge.v1.TaskKey
+	1,  // 19: dagbridge.v1.Run.state:type_name -> dagbridge.v1.Run.State
+	13, // 20: dagbridge.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	13, // 21: dagbridge.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	11, // 22: dagbridge.v1.Run.counts:type_name -> dagbridge.v1.Run.CountsEntry
+	13, // 23: dagbridge.v1.Cluster.last_look_time:type_name -> google.protobuf.Timestamp
+	15, // 24: dagbridge.v1.Job.OutputsEntry.value:type_name -> dagbridge.v1.Json
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_dagbridge_v1_job_proto_init() }

@@ -177,7 +177,7 @@ func (x Task_Launch) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Task_Launch.Descriptor instead.
 func (Task_Launch) EnumDescriptor() ([]byte, []int) {
-	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{16, 0}
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{17, 0}
 }
 
 // Json is one JSON value, kept byte for byte (64-bit integers and 3.0 survive). On the REST side, and in YAML files, it is
@@ -832,21 +832,86 @@ func (x *Array) GetMaxParallel() int32 {
 	return 0
 }
 
-// Retry is what the gateway does on its own account when the program fails; the orchestrator's own retries are other tries.
-type Retry struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	MaxRetries int32                  `protobuf:"varint,1,opt,name=max_retries,json=maxRetries,proto3" json:"max_retries,omitempty"`
-	// Before the first retry; doubled for each further one. Left out: 30s.
-	Backoff *durationpb.Duration `protobuf:"bytes,2,opt,name=backoff,proto3" json:"backoff,omitempty"`
-	// Left out: 600s.
-	MaxBackoff    *durationpb.Duration `protobuf:"bytes,3,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
+// Growth is how a request grows from one attempt to the next.
+type Growth struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At least 1; the request is multiplied by it. 0: left out, 1.
+	Factor float64 `protobuf:"fixed64,1,opt,name=factor,proto3" json:"factor,omitempty"`
+	// Not beyond this: of memory a quantity ("64Gi"), of time a duration ("86400s"). Left out: no limit but the site's.
+	Max           string `protobuf:"bytes,2,opt,name=max,proto3" json:"max,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *Growth) Reset() {
+	*x = Growth{}
+	mi := &file_dagbridge_v1_task_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Growth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Growth) ProtoMessage() {}
+
+func (x *Growth) ProtoReflect() protoreflect.Message {
+	mi := &file_dagbridge_v1_task_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Growth.ProtoReflect.Descriptor instead.
+func (*Growth) Descriptor() ([]byte, []int) {
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Growth) GetFactor() float64 {
+	if x != nil {
+		return x.Factor
+	}
+	return 0
+}
+
+func (x *Growth) GetMax() string {
+	if x != nil {
+		return x.Max
+	}
+	return ""
+}
+
+// Retry is what the gateway does on its own account when an attempt fails; the orchestrator's own retries are other tries.
+type Retry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How often after the program's own failure, a timeout or a lack of memory.
+	MaxRetries int32 `protobuf:"varint,1,opt,name=max_retries,json=maxRetries,proto3" json:"max_retries,omitempty"`
+	// Before the first retry; doubled for each further one. Left out: 30s.
+	Backoff *durationpb.Duration `protobuf:"bytes,2,opt,name=backoff,proto3" json:"backoff,omitempty"`
+	// Left out: 600s.
+	MaxBackoff *durationpb.Duration `protobuf:"bytes,3,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
+	// How often after a failure that is not the program's doing (NODE_FAIL, BOOT_FAIL, PREEMPTED), beside max_retries; the
+	// node that failed is left out of the next attempt. Slurm's own requeue is the same attempt and not counted.
+	MaxInfrastructureRetries int32 `protobuf:"varint,4,opt,name=max_infrastructure_retries,json=maxInfrastructureRetries,proto3" json:"max_infrastructure_retries,omitempty"`
+	// Exit codes after which another attempt would end the same.
+	FinalExitCodes []int32 `protobuf:"varint,5,rep,packed,name=final_exit_codes,json=finalExitCodes,proto3" json:"final_exit_codes,omitempty"`
+	// After OUT_OF_MEMORY the next attempt asks for more memory; resources.memory must be set.
+	MemoryGrowth *Growth `protobuf:"bytes,6,opt,name=memory_growth,json=memoryGrowth,proto3" json:"memory_growth,omitempty"`
+	// After TIMEOUT the next attempt asks for more time; resources.timeLimit must be set.
+	TimeLimitGrowth *Growth `protobuf:"bytes,7,opt,name=time_limit_growth,json=timeLimitGrowth,proto3" json:"time_limit_growth,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[10]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +923,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[10]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +936,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{10}
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Retry) GetMaxRetries() int32 {
@@ -895,6 +960,34 @@ func (x *Retry) GetMaxBackoff() *durationpb.Duration {
 	return nil
 }
 
+func (x *Retry) GetMaxInfrastructureRetries() int32 {
+	if x != nil {
+		return x.MaxInfrastructureRetries
+	}
+	return 0
+}
+
+func (x *Retry) GetFinalExitCodes() []int32 {
+	if x != nil {
+		return x.FinalExitCodes
+	}
+	return nil
+}
+
+func (x *Retry) GetMemoryGrowth() *Growth {
+	if x != nil {
+		return x.MemoryGrowth
+	}
+	return nil
+}
+
+func (x *Retry) GetTimeLimitGrowth() *Growth {
+	if x != nil {
+		return x.TimeLimitGrowth
+	}
+	return nil
+}
+
 // Teardown makes a task the tear-down of set-up tasks: it runs when they succeeded, whatever became of the work between,
 // and its own end does not count for the run.
 type Teardown struct {
@@ -906,7 +999,7 @@ type Teardown struct {
 
 func (x *Teardown) Reset() {
 	*x = Teardown{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[11]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1011,7 @@ func (x *Teardown) String() string {
 func (*Teardown) ProtoMessage() {}
 
 func (x *Teardown) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[11]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1024,7 @@ func (x *Teardown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Teardown.ProtoReflect.Descriptor instead.
 func (*Teardown) Descriptor() ([]byte, []int) {
-	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{11}
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Teardown) GetOf() []string {
@@ -951,7 +1044,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[12]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1056,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[12]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1069,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{12}
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *When) GetCel() string {
@@ -998,7 +1091,7 @@ type SkipUnless struct {
 
 func (x *SkipUnless) Reset() {
 	*x = SkipUnless{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[13]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1103,7 @@ func (x *SkipUnless) String() string {
 func (*SkipUnless) ProtoMessage() {}
 
 func (x *SkipUnless) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[13]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1116,7 @@ func (x *SkipUnless) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipUnless.ProtoReflect.Descriptor instead.
 func (*SkipUnless) Descriptor() ([]byte, []int) {
-	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{13}
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SkipUnless) GetTask() string {
@@ -1056,14 +1149,17 @@ type SlurmOptions struct {
 	// sbatch's long names without the dashes; a flag has the value "". Which are taken: the reference in README.md.
 	Options map[string]string `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The container runtime on the nodes: apptainer, pyxis, oci or charliecloud.
-	Container     string `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
+	Container string `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
+	// The Unix user that the job runs as, where the cluster's configuration lets jobs belong to those who submit them. Left
+	// out: the submitter's own.
+	User          string `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SlurmOptions) Reset() {
 	*x = SlurmOptions{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[14]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1171,7 @@ func (x *SlurmOptions) String() string {
 func (*SlurmOptions) ProtoMessage() {}
 
 func (x *SlurmOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[14]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1184,7 @@ func (x *SlurmOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlurmOptions.ProtoReflect.Descriptor instead.
 func (*SlurmOptions) Descriptor() ([]byte, []int) {
-	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{14}
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SlurmOptions) GetPartition() string {
@@ -1126,6 +1222,13 @@ func (x *SlurmOptions) GetContainer() string {
 	return ""
 }
 
+func (x *SlurmOptions) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
 // KubernetesOptions say what only Kubernetes understands.
 type KubernetesOptions struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1146,7 +1249,7 @@ type KubernetesOptions struct {
 
 func (x *KubernetesOptions) Reset() {
 	*x = KubernetesOptions{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[15]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +1261,7 @@ func (x *KubernetesOptions) String() string {
 func (*KubernetesOptions) ProtoMessage() {}
 
 func (x *KubernetesOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[15]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1171,7 +1274,7 @@ func (x *KubernetesOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesOptions.ProtoReflect.Descriptor instead.
 func (*KubernetesOptions) Descriptor() ([]byte, []int) {
-	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{15}
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *KubernetesOptions) GetNamespace() string {
@@ -1280,7 +1383,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[16]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1395,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[16]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1408,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{16}
+	return file_dagbridge_v1_task_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Task) GetKey() *TaskKey {
@@ -1516,7 +1619,7 @@ type Array_Item struct {
 
 func (x *Array_Item) Reset() {
 	*x = Array_Item{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[17]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1631,7 @@ func (x *Array_Item) String() string {
 func (*Array_Item) ProtoMessage() {}
 
 func (x *Array_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[17]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1672,7 @@ type Array_From struct {
 
 func (x *Array_From) Reset() {
 	*x = Array_From{}
-	mi := &file_dagbridge_v1_task_proto_msgTypes[18]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1684,7 @@ func (x *Array_From) String() string {
 func (*Array_From) ProtoMessage() {}
 
 func (x *Array_From) ProtoReflect() protoreflect.Message {
-	mi := &file_dagbridge_v1_task_proto_msgTypes[18]
+	mi := &file_dagbridge_v1_task_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,13 +1793,20 @@ const file_dagbridge_v1_task_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a`\n" +
 	"\x04From\x12)\n" +
 	"\x04task\x18\x01 \x01(\tB\x15\xbaH\x12r\x10 \x01(\x80\b2\t^\\P{Cc}*$R\x04task\x12-\n" +
-	"\x06output\x18\x02 \x01(\tB\x15\xbaH\x12r\x10 \x01(\x80\b2\t^\\P{Cc}*$R\x06output\"\xc4\x01\n" +
+	"\x06output\x18\x02 \x01(\tB\x15\xbaH\x12r\x10 \x01(\x80\b2\t^\\P{Cc}*$R\x06output\"V\n" +
+	"\x06Growth\x121\n" +
+	"\x06factor\x18\x01 \x01(\x01B\x19\xbaH\x16\x12\x14@\x01\x19\x00\x00\x00\x00\x00\x00Y@)\x00\x00\x00\x00\x00\x00\x00\x00R\x06factor\x12\x19\n" +
+	"\x03max\x18\x02 \x01(\tB\a\xbaH\x04r\x02(@R\x03max\"\xc8\x03\n" +
 	"\x05Retry\x12*\n" +
 	"\vmax_retries\x18\x01 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\n" +
 	"maxRetries\x12C\n" +
 	"\abackoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xf5$2\x00R\abackoff\x12J\n" +
 	"\vmax_backoff\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xf5$2\x00R\n" +
-	"maxBackoff\"9\n" +
+	"maxBackoff\x12G\n" +
+	"\x1amax_infrastructure_retries\x18\x04 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\x18maxInfrastructureRetries\x12<\n" +
+	"\x10final_exit_codes\x18\x05 \x03(\x05B\x12\xbaH\x0f\x92\x01\f\x10\xff\x01\"\a\x1a\x05\x18\xff\x01(\x01R\x0efinalExitCodes\x129\n" +
+	"\rmemory_growth\x18\x06 \x01(\v2\x14.dagbridge.v1.GrowthR\fmemoryGrowth\x12@\n" +
+	"\x11time_limit_growth\x18\a \x01(\v2\x14.dagbridge.v1.GrowthR\x0ftimeLimitGrowth\"9\n" +
 	"\bTeardown\x12-\n" +
 	"\x02of\x18\x01 \x03(\tB\x1d\xbaH\x1a\x92\x01\x17\x10\xe8\a\"\x12r\x10 \x01(\x80\b2\t^\\P{Cc}*$R\x02of\"%\n" +
 	"\x04When\x12\x1d\n" +
@@ -1705,13 +1815,14 @@ const file_dagbridge_v1_task_proto_rawDesc = "" +
 	"SkipUnless\x12)\n" +
 	"\x04task\x18\x01 \x01(\tB\x15\xbaH\x12r\x10 \x01(\x80\b2\t^\\P{Cc}*$R\x04task\x12-\n" +
 	"\x06output\x18\x02 \x01(\tB\x15\xbaH\x12r\x10 \x01(\x80\b2\t^\\P{Cc}*$R\x06output\x121\n" +
-	"\bcontains\x18\x03 \x01(\tB\x15\xbaH\x12r\x10 \x01(\x80\b2\t^\\P{Cc}*$R\bcontains\"\xa1\x03\n" +
+	"\bcontains\x18\x03 \x01(\tB\x15\xbaH\x12r\x10 \x01(\x80\b2\t^\\P{Cc}*$R\bcontains\"\xd4\x03\n" +
 	"\fSlurmOptions\x126\n" +
 	"\tpartition\x18\x01 \x01(\tB\x18\xbaH\x15r\x13(\x80\b2\x0e^[^\\p{Cc}\\s]*$R\tpartition\x122\n" +
 	"\aaccount\x18\x02 \x01(\tB\x18\xbaH\x15r\x13(\x80\b2\x0e^[^\\p{Cc}\\s]*$R\aaccount\x12*\n" +
 	"\x03qos\x18\x03 \x01(\tB\x18\xbaH\x15r\x13(\x80\b2\x0e^[^\\p{Cc}\\s]*$R\x03qos\x12q\n" +
 	"\aoptions\x18\x04 \x03(\v2'.dagbridge.v1.SlurmOptions.OptionsEntryB.\xbaH+\x9a\x01(\"\x14r\x12 \x01(@2\f^[a-z0-9-]+$*\x10r\x0e(\x80 2\t^\\P{Cc}*$R\aoptions\x12J\n" +
-	"\tcontainer\x18\x05 \x01(\tB,\xbaH)r'R\x00R\tapptainerR\x05pyxisR\x03ociR\fcharliecloudR\tcontainer\x1a:\n" +
+	"\tcontainer\x18\x05 \x01(\tB,\xbaH)r'R\x00R\tapptainerR\x05pyxisR\x03ociR\fcharliecloudR\tcontainer\x121\n" +
+	"\x04user\x18\x06 \x01(\tB\x1d\xbaH\x1ar\x18(@2\x14^[A-Za-z0-9._-]*\\$?$R\x04user\x1a:\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\x03\n" +
@@ -1792,7 +1903,7 @@ func file_dagbridge_v1_task_proto_rawDescGZIP() []byte {
 }
 
 var file_dagbridge_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_dagbridge_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_dagbridge_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_dagbridge_v1_task_proto_goTypes = []any{
 	(Edge_Instances)(0),         // 0: dagbridge.v1.Edge.Instances
 	(Edge_Condition)(0),         // 1: dagbridge.v1.Edge.Condition
@@ -1807,62 +1918,65 @@ var file_dagbridge_v1_task_proto_goTypes = []any{
 	(*NativeJob)(nil),           // 10: dagbridge.v1.NativeJob
 	(*Edge)(nil),                // 11: dagbridge.v1.Edge
 	(*Array)(nil),               // 12: dagbridge.v1.Array
-	(*Retry)(nil),               // 13: dagbridge.v1.Retry
-	(*Teardown)(nil),            // 14: dagbridge.v1.Teardown
-	(*When)(nil),                // 15: dagbridge.v1.When
-	(*SkipUnless)(nil),          // 16: dagbridge.v1.SkipUnless
-	(*SlurmOptions)(nil),        // 17: dagbridge.v1.SlurmOptions
-	(*KubernetesOptions)(nil),   // 18: dagbridge.v1.KubernetesOptions
-	(*Task)(nil),                // 19: dagbridge.v1.Task
-	(*Array_Item)(nil),          // 20: dagbridge.v1.Array.Item
-	(*Array_From)(nil),          // 21: dagbridge.v1.Array.From
-	nil,                         // 22: dagbridge.v1.Array.Item.EnvEntry
-	nil,                         // 23: dagbridge.v1.SlurmOptions.OptionsEntry
-	nil,                         // 24: dagbridge.v1.KubernetesOptions.NodeSelectorEntry
-	nil,                         // 25: dagbridge.v1.Task.EnvEntry
-	nil,                         // 26: dagbridge.v1.Task.LabelsEntry
-	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
+	(*Growth)(nil),              // 13: dagbridge.v1.Growth
+	(*Retry)(nil),               // 14: dagbridge.v1.Retry
+	(*Teardown)(nil),            // 15: dagbridge.v1.Teardown
+	(*When)(nil),                // 16: dagbridge.v1.When
+	(*SkipUnless)(nil),          // 17: dagbridge.v1.SkipUnless
+	(*SlurmOptions)(nil),        // 18: dagbridge.v1.SlurmOptions
+	(*KubernetesOptions)(nil),   // 19: dagbridge.v1.KubernetesOptions
+	(*Task)(nil),                // 20: dagbridge.v1.Task
+	(*Array_Item)(nil),          // 21: dagbridge.v1.Array.Item
+	(*Array_From)(nil),          // 22: dagbridge.v1.Array.From
+	nil,                         // 23: dagbridge.v1.Array.Item.EnvEntry
+	nil,                         // 24: dagbridge.v1.SlurmOptions.OptionsEntry
+	nil,                         // 25: dagbridge.v1.KubernetesOptions.NodeSelectorEntry
+	nil,                         // 26: dagbridge.v1.Task.EnvEntry
+	nil,                         // 27: dagbridge.v1.Task.LabelsEntry
+	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
 }
 var file_dagbridge_v1_task_proto_depIdxs = []int32{
 	8,  // 0: dagbridge.v1.Resources.gpus:type_name -> dagbridge.v1.Gpu
-	27, // 1: dagbridge.v1.Resources.time_limit:type_name -> google.protobuf.Duration
+	28, // 1: dagbridge.v1.Resources.time_limit:type_name -> google.protobuf.Duration
 	4,  // 2: dagbridge.v1.Edge.key:type_name -> dagbridge.v1.TaskKey
 	10, // 3: dagbridge.v1.Edge.native:type_name -> dagbridge.v1.NativeJob
 	0,  // 4: dagbridge.v1.Edge.instances:type_name -> dagbridge.v1.Edge.Instances
 	1,  // 5: dagbridge.v1.Edge.condition:type_name -> dagbridge.v1.Edge.Condition
-	27, // 6: dagbridge.v1.Edge.delay:type_name -> google.protobuf.Duration
-	20, // 7: dagbridge.v1.Array.items:type_name -> dagbridge.v1.Array.Item
-	21, // 8: dagbridge.v1.Array.from:type_name -> dagbridge.v1.Array.From
-	27, // 9: dagbridge.v1.Retry.backoff:type_name -> google.protobuf.Duration
-	27, // 10: dagbridge.v1.Retry.max_backoff:type_name -> google.protobuf.Duration
-	23, // 11: dagbridge.v1.SlurmOptions.options:type_name -> dagbridge.v1.SlurmOptions.OptionsEntry
-	24, // 12: dagbridge.v1.KubernetesOptions.node_selector:type_name -> dagbridge.v1.KubernetesOptions.NodeSelectorEntry
-	3,  // 13: dagbridge.v1.KubernetesOptions.tolerations:type_name -> dagbridge.v1.Json
-	3,  // 14: dagbridge.v1.KubernetesOptions.volumes:type_name -> dagbridge.v1.Json
-	3,  // 15: dagbridge.v1.KubernetesOptions.template:type_name -> dagbridge.v1.Json
-	4,  // 16: dagbridge.v1.Task.key:type_name -> dagbridge.v1.TaskKey
-	27, // 17: dagbridge.v1.Task.retry_window:type_name -> google.protobuf.Duration
-	5,  // 18: dagbridge.v1.Task.command:type_name -> dagbridge.v1.Command
-	6,  // 19: dagbridge.v1.Task.script:type_name -> dagbridge.v1.Script
-	7,  // 20: dagbridge.v1.Task.container:type_name -> dagbridge.v1.Container
-	25, // 21: dagbridge.v1.Task.env:type_name -> dagbridge.v1.Task.EnvEntry
-	9,  // 22: dagbridge.v1.Task.resources:type_name -> dagbridge.v1.Resources
-	2,  // 23: dagbridge.v1.Task.launch:type_name -> dagbridge.v1.Task.Launch
-	11, // 24: dagbridge.v1.Task.upstream:type_name -> dagbridge.v1.Edge
-	14, // 25: dagbridge.v1.Task.teardown:type_name -> dagbridge.v1.Teardown
-	15, // 26: dagbridge.v1.Task.when:type_name -> dagbridge.v1.When
-	16, // 27: dagbridge.v1.Task.skip_unless:type_name -> dagbridge.v1.SkipUnless
-	12, // 28: dagbridge.v1.Task.array:type_name -> dagbridge.v1.Array
-	13, // 29: dagbridge.v1.Task.retry:type_name -> dagbridge.v1.Retry
-	17, // 30: dagbridge.v1.Task.slurm:type_name -> dagbridge.v1.SlurmOptions
-	18, // 31: dagbridge.v1.Task.kubernetes:type_name -> dagbridge.v1.KubernetesOptions
-	26, // 32: dagbridge.v1.Task.labels:type_name -> dagbridge.v1.Task.LabelsEntry
-	22, // 33: dagbridge.v1.Array.Item.env:type_name -> dagbridge.v1.Array.Item.EnvEntry
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	28, // 6: dagbridge.v1.Edge.delay:type_name -> google.protobuf.Duration
+	21, // 7: dagbridge.v1.Array.items:type_name -> dagbridge.v1.Array.Item
+	22, // 8: dagbridge.v1.Array.from:type_name -> dagbridge.v1.Array.From
+	28, // 9: dagbridge.v1.Retry.backoff:type_name -> google.protobuf.Duration
+	28, // 10: dagbridge.v1.Retry.max_backoff:type_name -> google.protobuf.Duration
+	13, // 11: dagbridge.v1.Retry.memory_growth:type_name -> dagbridge.v1.Growth
+	13, // 12: dagbridge.v1.Retry.time_limit_growth:type_name -> dagbridge.v1.Growth
+	24, // 13: dagbridge.v1.SlurmOptions.options:type_name -> dagbridge.v1.SlurmOptions.OptionsEntry
+	25, // 14: dagbridge.v1.KubernetesOptions.node_selector:type_name -> dagbridge.v1.KubernetesOptions.NodeSelectorEntry
+	3,  // 15: dagbridge.v1.KubernetesOptions.tolerations:type_name -> dagbridge.v1.Json
+	3,  // 16: dagbridge.v1.KubernetesOptions.volumes:type_name -> dagbridge.v1.Json
+	3,  // 17: dagbridge.v1.KubernetesOptions.template:type_name -> dagbridge.v1.Json
+	4,  // 18: dagbridge.v1.Task.key:type_name -> dagbridge.v1.TaskKey
+	28, // 19: dagbridge.v1.Task.retry_window:type_name -> google.protobuf.Duration
+	5,  // 20: dagbridge.v1.Task.command:type_name -> dagbridge.v1.Command
+	6,  // 21: dagbridge.v1.Task.script:type_name -> dagbridge.v1.Script
+	7,  // 22: dagbridge.v1.Task.container:type_name -> dagbridge.v1.Container
+	26, // 23: dagbridge.v1.Task.env:type_name -> dagbridge.v1.Task.EnvEntry
+	9,  // 24: dagbridge.v1.Task.resources:type_name -> dagbridge.v1.Resources
+	2,  // 25: dagbridge.v1.Task.launch:type_name -> dagbridge.v1.Task.Launch
+	11, // 26: dagbridge.v1.Task.upstream:type_name -> dagbridge.v1.Edge
+	15, // 27: dagbridge.v1.Task.teardown:type_name -> dagbridge.v1.Teardown
+	16, // 28: dagbridge.v1.Task.when:type_name -> dagbridge.v1.When
+	17, // 29: dagbridge.v1.Task.skip_unless:type_name -> dagbridge.v1.SkipUnless
+	12, // 30: dagbridge.v1.Task.array:type_name -> dagbridge.v1.Array
+	14, // 31: dagbridge.v1.Task.retry:type_name -> dagbridge.v1.Retry
+	18, // 32: dagbridge.v1.Task.slurm:type_name -> dagbridge.v1.SlurmOptions
+	19, // 33: dagbridge.v1.Task.kubernetes:type_name -> dagbridge.v1.KubernetesOptions
+	27, // 34: dagbridge.v1.Task.labels:type_name -> dagbridge.v1.Task.LabelsEntry
+	23, // 35: dagbridge.v1.Array.Item.env:type_name -> dagbridge.v1.Array.Item.EnvEntry
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_dagbridge_v1_task_proto_init() }
@@ -1871,14 +1985,14 @@ func file_dagbridge_v1_task_proto_init() {
 		return
 	}
 	file_dagbridge_v1_task_proto_msgTypes[5].OneofWrappers = []any{}
-	file_dagbridge_v1_task_proto_msgTypes[16].OneofWrappers = []any{}
+	file_dagbridge_v1_task_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dagbridge_v1_task_proto_rawDesc), len(file_dagbridge_v1_task_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -206,10 +206,13 @@ type Workflow struct {
 	// A serialized Airflow DAG.
 	AirflowDag *Json `protobuf:"bytes,9,opt,name=airflow_dag,json=airflowDag,proto3" json:"airflow_dag,omitempty"`
 	// A compiled KFP pipeline: the YAML of its intermediate representation.
-	KfpPipeline   string           `protobuf:"bytes,10,opt,name=kfp_pipeline,json=kfpPipeline,proto3" json:"kfp_pipeline,omitempty"`
-	WaitFor       WaitFor_Value    `protobuf:"varint,11,opt,name=wait_for,json=waitFor,proto3,enum=dagbridge.v1.WaitFor_Value" json:"wait_for,omitempty"`
-	OnConflict    OnConflict_Value `protobuf:"varint,12,opt,name=on_conflict,json=onConflict,proto3,enum=dagbridge.v1.OnConflict_Value" json:"on_conflict,omitempty"`
-	IfLive        IfLive_Value     `protobuf:"varint,13,opt,name=if_live,json=ifLive,proto3,enum=dagbridge.v1.IfLive_Value" json:"if_live,omitempty"`
+	KfpPipeline string           `protobuf:"bytes,10,opt,name=kfp_pipeline,json=kfpPipeline,proto3" json:"kfp_pipeline,omitempty"`
+	WaitFor     WaitFor_Value    `protobuf:"varint,11,opt,name=wait_for,json=waitFor,proto3,enum=dagbridge.v1.WaitFor_Value" json:"wait_for,omitempty"`
+	OnConflict  OnConflict_Value `protobuf:"varint,12,opt,name=on_conflict,json=onConflict,proto3,enum=dagbridge.v1.OnConflict_Value" json:"on_conflict,omitempty"`
+	IfLive      IfLive_Value     `protobuf:"varint,13,opt,name=if_live,json=ifLive,proto3,enum=dagbridge.v1.IfLive_Value" json:"if_live,omitempty"`
+	// Tasks that differ only in their programs and wait for the same go to a cluster that has arrays as one array: "auto", the
+	// default, or each by itself: "off".
+	Fold          string `protobuf:"bytes,14,opt,name=fold,proto3" json:"fold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -333,6 +336,13 @@ func (x *Workflow) GetIfLive() IfLive_Value {
 		return x.IfLive
 	}
 	return IfLive_VALUE_UNSPECIFIED
+}
+
+func (x *Workflow) GetFold() string {
+	if x != nil {
+		return x.Fold
+	}
+	return ""
 }
 
 // WaitFor, OnConflict and IfLive are messages only so that their enums have a scope of their own: ATTACH is a word of two of them.
@@ -683,7 +693,7 @@ var File_dagbridge_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_dagbridge_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x1bdagbridge/v1/workflow.proto\x12\fdagbridge.v1\x1a\x1bbuf/validate/validate.proto\x1a\x16dagbridge/v1/job.proto\x1a\x17dagbridge/v1/task.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa1\x06\n" +
+	"\x1bdagbridge/v1/workflow.proto\x12\fdagbridge.v1\x1a\x1bbuf/validate/validate.proto\x1a\x16dagbridge/v1/job.proto\x1a\x17dagbridge/v1/task.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\x06\n" +
 	"\bWorkflow\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.dagbridge.v1.RunR\x03run\x12'\n" +
 	"\x04name\x18\x02 \x01(\tB\x13\xbaH\x10r\x0e(\x80\b2\t^\\P{Cc}*$R\x04name\x12-\n" +
@@ -704,7 +714,8 @@ const file_dagbridge_v1_workflow_proto_rawDesc = "" +
 	"\bwait_for\x18\v \x01(\x0e2\x1b.dagbridge.v1.WaitFor.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\awaitFor\x12I\n" +
 	"\von_conflict\x18\f \x01(\x0e2\x1e.dagbridge.v1.OnConflict.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
 	"onConflict\x12=\n" +
-	"\aif_live\x18\r \x01(\x0e2\x1a.dagbridge.v1.IfLive.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06ifLive\x1aQ\n" +
+	"\aif_live\x18\r \x01(\x0e2\x1a.dagbridge.v1.IfLive.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06ifLive\x12&\n" +
+	"\x04fold\x18\x0e \x01(\tB\x12\xbaH\x0fr\rR\x00R\x04autoR\x03offR\x04fold\x1aQ\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.dagbridge.v1.JsonR\x05value:\x028\x01\"T\n" +

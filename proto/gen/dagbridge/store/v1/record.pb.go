@@ -109,6 +109,15 @@ type JobRecord struct {
 	Positions []int32 `protobuf:"varint,14,rep,packed,name=positions,proto3" json:"positions,omitempty"`
 	// Of an array's instance: its position in the items.
 	Position int32 `protobuf:"varint,15,opt,name=position,proto3" json:"position,omitempty"`
+	// The record whose native job, an array, this one is an element of, and the element's index in it; empty when the record
+	// has a native job of its own, or none.
+	Carrier string `protobuf:"bytes,23,opt,name=carrier,proto3" json:"carrier,omitempty"`
+	Element int32  `protobuf:"varint,24,opt,name=element,proto3" json:"element,omitempty"`
+	// Of a record that is nothing but a native array, for a chunk of a large array or for tasks that go in together: the jobs
+	// in it, by element. Such a record has no key and is in no list.
+	Carried []string `protobuf:"bytes,25,rep,name=carried,proto3" json:"carried,omitempty"`
+	// Retries used of those for infrastructure.
+	InfrastructureRetries int32 `protobuf:"varint,26,opt,name=infrastructure_retries,json=infrastructureRetries,proto3" json:"infrastructure_retries,omitempty"`
 	// Of an array's parent: its instances are native jobs of their own, since the cluster has no arrays or none so large.
 	Unrolled bool `protobuf:"varint,17,opt,name=unrolled,proto3" json:"unrolled,omitempty"`
 	// The current attempt was submitted held, so it is for the gateway to release it; other holds are somebody else's.
@@ -253,6 +262,34 @@ func (x *JobRecord) GetPosition() int32 {
 	return 0
 }
 
+func (x *JobRecord) GetCarrier() string {
+	if x != nil {
+		return x.Carrier
+	}
+	return ""
+}
+
+func (x *JobRecord) GetElement() int32 {
+	if x != nil {
+		return x.Element
+	}
+	return 0
+}
+
+func (x *JobRecord) GetCarried() []string {
+	if x != nil {
+		return x.Carried
+	}
+	return nil
+}
+
+func (x *JobRecord) GetInfrastructureRetries() int32 {
+	if x != nil {
+		return x.InfrastructureRetries
+	}
+	return 0
+}
+
 func (x *JobRecord) GetUnrolled() bool {
 	if x != nil {
 		return x.Unrolled
@@ -357,7 +394,7 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\x8b\x06\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\x90\a\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
 	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
@@ -374,7 +411,11 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\tcorrected\x18\f \x01(\bR\tcorrected\x12A\n" +
 	"\x06staged\x18\r \x03(\v2).dagbridge.store.v1.JobRecord.StagedEntryR\x06staged\x12\x1c\n" +
 	"\tpositions\x18\x0e \x03(\x05R\tpositions\x12\x1a\n" +
-	"\bposition\x18\x0f \x01(\x05R\bposition\x12\x1a\n" +
+	"\bposition\x18\x0f \x01(\x05R\bposition\x12\x18\n" +
+	"\acarrier\x18\x17 \x01(\tR\acarrier\x12\x18\n" +
+	"\aelement\x18\x18 \x01(\x05R\aelement\x12\x18\n" +
+	"\acarried\x18\x19 \x03(\tR\acarried\x125\n" +
+	"\x16infrastructure_retries\x18\x1a \x01(\x05R\x15infrastructureRetries\x12\x1a\n" +
 	"\bunrolled\x18\x11 \x01(\bR\bunrolled\x12\x12\n" +
 	"\x04held\x18\x12 \x01(\bR\x04held\x12B\n" +
 	"\x0ftry_again_until\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rtryAgainUntil\x12)\n" +
