@@ -19,12 +19,16 @@ import (
 type Submission struct {
 	// Token is what the native job is recognised by: "<job id>.<attempt number>".
 	Token string
-	// Job is the job the attempt belongs to; of an array, the parent. Its id, key, tryNumber and owner are set.
+	// Job is the job the attempt belongs to; of an array, the one that stands for all of it. Its id, key, tryNumber and owner
+	// are set.
 	Job *dagbridgev1.Job
-	// Task is what to run, normalised by graph.Normalize; script text included.
+	// Task is what to run, normalised by graph.Normalize; script text included. Where the instances have tasks of their own it
+	// is one of these, and says what all have in common: all but the program, its environment and the key.
 	Task *dagbridgev1.Task
 	// Instances are the array's instances that this attempt runs, in ascending position; nil for a single task.
 	Instances []Instance
+	// MaxParallel is how many of them may run at once; 0: any number.
+	MaxParallel int
 	// Depends is kept by the scheduler itself. The zero value: nothing to wait for.
 	Depends Dependencies
 	// Guard are upstreams that must have left their success marker when the job starts. A scheduler that has lost a job, or
@@ -38,12 +42,18 @@ type Submission struct {
 	Hold bool
 }
 
-// Instance is one element of an array.
+// Instance is one element of a native array.
 type Instance struct {
-	// Position in task.array.items, from 0; the native array index.
+	// Position is the native array index.
 	Position int
 	// JobID is the id of the instance's own job.
 	JobID string
+	// MapIndex of the instance's own job.
+	MapIndex []int32
+	// Item is what an array's instance adds to the task.
+	Item *dagbridgev1.Array_Item
+	// Task is the instance's own, where tasks with different programs go in together; nil otherwise.
+	Task *dagbridgev1.Task
 }
 
 // DependencyType is Slurm's word; other schedulers have none of them.

@@ -24,7 +24,7 @@ func scattered(t *testing.T, n int) translators.Submission {
 		// every third pair of neighbours, so that Slurm cannot write them as a range with a step
 		position := 2*i + i%2
 		if position < 2*n {
-			sub.Instances = append(sub.Instances, translators.Instance{Position: position, JobID: sub.Job.Id})
+			sub.Instances = append(sub.Instances, translators.Instance{Position: position, JobID: sub.Job.Id, MapIndex: []int32{int32(position)}, Item: array.Array.Items[position]})
 		}
 	}
 	return sub

@@ -118,11 +118,14 @@ func (e *Engine) submission(n *node) (translators.Submission, bool) {
 	rec, ups := n.rec, n.ups
 	sub := translators.Submission{
 		Token: current(rec).GetToken(), Job: rec.GetJob(), Task: n.task, Hold: rec.GetHold() || rec.GetSuspect(),
+		MaxParallel: int(n.task.GetArray().GetMaxParallel()),
 	}
 	for _, pos := range n.positions() {
 		kid := m.nodes[n.kids[pos]]
 		if kid != nil && kid.rec.GetJob().GetCancelRequestTime() == nil && !graph.IsTerminal(kid.rec.GetJob().GetState()) {
-			sub.Instances = append(sub.Instances, translators.Instance{Position: pos, JobID: kid.id()})
+			sub.Instances = append(sub.Instances, translators.Instance{
+				Position: pos, JobID: kid.id(), MapIndex: graph.MapIndex(pos), Item: n.task.GetArray().GetItems()[pos],
+			})
 		}
 	}
 	ok := !n.isArray() || len(sub.Instances) > 0

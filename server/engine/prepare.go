@@ -117,8 +117,11 @@ func (one *planned) submission() translators.Submission {
 	case one.unrolled || one.cluster.Backend.Capabilities().MaxArraySize < items:
 		sub.Task = graph.InstanceTask(one.task, 0)
 	default:
+		sub.MaxParallel = int(one.task.GetArray().GetMaxParallel())
 		for i := range items {
-			sub.Instances = append(sub.Instances, translators.Instance{Position: i, JobID: id})
+			sub.Instances = append(sub.Instances, translators.Instance{
+				Position: i, JobID: id, MapIndex: graph.MapIndex(i), Item: one.task.GetArray().GetItems()[i],
+			})
 		}
 	}
 	return sub

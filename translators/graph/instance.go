@@ -7,6 +7,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// MapIndex is that of the instance of an array at a position of its items.
+func MapIndex(position int) []int32 { return []int32{int32(position)} }
+
 // InstanceTask is the task of one instance of an array: the item's env merged over the task's, its argv appended to the
 // command, its position as map index, and no array. Position must be one of the items'. The parts that instances have in
 // common are shared with the array's task, not copied: both are to be left as they are.
@@ -19,7 +22,7 @@ func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
 	})
 	instance.Array = nil
 	instance.Key = unmapped(t.GetKey())
-	instance.Key.MapIndex = []int32{int32(position)}
+	instance.Key.MapIndex = MapIndex(position)
 	if len(item.GetEnv()) > 0 {
 		env := make(map[string]string, len(t.GetEnv())+len(item.GetEnv()))
 		maps.Copy(env, t.GetEnv())

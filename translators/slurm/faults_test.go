@@ -70,7 +70,7 @@ func TestAnArrayBeyondTheClustersIndicesIsRefused(t *testing.T) {
 	s := submission(task)
 	for i := range 1002 {
 		task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
-		s.Instances = append(s.Instances, translators.Instance{Position: i, JobID: "j"})
+		s.Instances = append(s.Instances, translators.Instance{Position: i, JobID: "j", MapIndex: []int32{int32(i)}, Item: task.Array.Items[i]})
 	}
 	_, faults := slurm.Translate(slurm.Site{WorkDir: "/w", User: "u"}, s)
 	require.Equal(t, translators.Faults{{

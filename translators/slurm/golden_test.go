@@ -56,6 +56,9 @@ func TestTranslate(t *testing.T) {
 			golden(t, dir, "out.sbatch", shown)
 			golden(t, dir, "out.args", strings.Join(job.Arguments(), "\n")+"\n")
 			golden(t, dir, "out.notices", strings.Join(append(job.Notices, ""), "\n"))
+			for name, text := range job.Files {
+				golden(t, dir, "out."+name, text)
+			}
 			body := job.V0038()
 			require.Equal(t, text, body["script"])
 			body["script"] = "(out.sbatch)"
@@ -76,14 +79,22 @@ func readCase(t *testing.T, file string) (slurm.Site, translators.Submission) {
 		Instances []translators.Instance
 		Depends   translators.Dependencies
 		Inputs    []translators.Input
-		Hold      bool
+		// Tasks that go in together.
+		Tasks       []json.RawMessage
+		MaxParallel int
+		Hold        bool
 	}
 	in.Site = slurm.Site{WorkDir: "/shared/dagbridge", User: "svc"}
 	require.NoError(t, json.Unmarshal(text, &in))
 	task := &dagbridgev1.Task{}
 	require.NoError(t, protojson.Unmarshal(in.Task, task))
 	s := submission(task)
-	s.Instances, s.Depends, s.Inputs, s.Hold = in.Instances, in.Depends, in.Inputs, in.Hold
+	s.Instances, s.MaxParallel, s.Depends, s.Inputs, s.Hold = in.Instances, in.MaxParallel, in.Depends, in.Inputs, in.Hold
+	for i, text := range in.Tasks {
+		own := &dagbridgev1.Task{}
+		require.NoError(t, protojson.Unmarshal(text, own))
+		s.Instances = append(s.Instances, translators.Instance{Position: i, JobID: fmt.Sprintf("j%d", i), Task: own})
+	}
 	return in.Site, s
 }
 

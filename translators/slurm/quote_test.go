@@ -84,7 +84,7 @@ func TestEverythingOfTheUsersArrivesByteForByte(t *testing.T) {
 		task.Env = map[string]string{"V": text.Draw(rt, "value")}
 		task.Array = &dagbridgev1.Array{Items: []*dagbridgev1.Array_Item{{Argv: []string{text.Draw(rt, "item's argument")}}}}
 		s := submission(task)
-		s.Instances = []translators.Instance{{Position: 0, JobID: "j0"}}
+		s.Instances = []translators.Instance{{Position: 0, JobID: "j0", MapIndex: []int32{0}, Item: task.Array.Items[0]}}
 		require.NoError(rt, os.RemoveAll(slurm.Dir(n.site, jobID)))
 		got := n.run(s, "SLURM_ARRAY_JOB_ID=9", "SLURM_ARRAY_TASK_ID=0")
 		require.Zero(rt, got.code, got.stderr)

@@ -92,6 +92,8 @@ type Job struct {
 	// Script is what the wrapper says of this job and its program: the text without the first line, the #SBATCH lines and what
 	// is the same for all jobs.
 	Script string
+	// Files are to be written into the job's folder, as they are, before it is submitted; by their names.
+	Files map[string]string
 	// Notices are sentences on what was changed or means nothing here.
 	Notices []string
 }
@@ -104,7 +106,9 @@ func Translate(site Site, s translators.Submission) (*Job, translators.Faults) {
 	t.resources()
 	t.options()
 	t.array()
-	t.script = t.userScript()
+	if !t.isFolded() {
+		t.script = t.userScript()
+	}
 	t.job.Dependency = Expression(s.Depends)
 	t.job.Hold = s.Hold
 	t.job.Environment = map[string]string{"PATH": searchPath}
@@ -184,7 +188,7 @@ func (t *translation) array() {
 			last, size-1, size)
 	}
 	t.job.Array = FormatPositions(positions)
-	if limit := t.submission.Task.GetArray().GetMaxParallel(); limit > 0 {
-		t.job.Array += "%" + strconv.Itoa(int(limit))
+	if limit := t.submission.MaxParallel; limit > 0 {
+		t.job.Array += "%" + strconv.Itoa(limit)
 	}
 }

@@ -55,12 +55,21 @@ func (t *translation) wrapper(b *strings.Builder) {
 		guard[i] = Quote(SucceededPath(t.site, t.site.User, up.JobID, up.Position))
 	}
 	fmt.Fprintf(b, "guard=(%s)\n", strings.TrimPrefix(continued(guard), " "))
-	key := s.Job.GetKey()
-	for _, v := range append(instance(s.Job.GetId(), key.GetMapIndex()...),
-		"DAGBRIDGE_TASK="+key.GetTask(), "DAGBRIDGE_RUN="+key.GetRun(), "DAGBRIDGE_TRY="+strconv.Itoa(int(s.Job.GetTryNumber()))) {
+	t.inputs(b)
+	if t.isFolded() {
+		t.programs(b)
+		return
+	}
+	t.own(b, s.Job.GetId(), s.Job.GetKey(), s.Job.GetTryNumber())
+}
+
+// own writes what is a job's own: who it is, and its program.
+func (t *translation) own(b *strings.Builder, id string, key *dagbridgev1.TaskKey, try int32) {
+	b.WriteString("\n# Which job this is.\n")
+	for _, v := range append(instance(id, key.GetMapIndex()),
+		"DAGBRIDGE_TASK="+key.GetTask(), "DAGBRIDGE_RUN="+key.GetRun(), "DAGBRIDGE_TRY="+strconv.Itoa(int(try))) {
 		fmt.Fprintf(b, "export %s\n", Quote(v))
 	}
-	t.inputs(b)
 	t.payload(b)
 	t.program(b)
 }
@@ -185,13 +194,11 @@ func (t *translation) items(b *strings.Builder) {
 	if !t.isArray() {
 		return
 	}
-	items := t.submission.Task.GetArray().GetItems()
 	b.WriteString("  case $SLURM_ARRAY_TASK_ID in\n")
 	for _, i := range t.submission.Instances {
-		item := items[i.Position]
-		assignments := append(instance(i.JobID, int32(i.Position)), env(item.GetEnv())...)
+		assignments := append(instance(i.JobID, i.MapIndex), env(i.Item.GetEnv())...)
 		fmt.Fprintf(b, "  %d) set -- %s \"$@\"", i.Position, strings.Join(quoted(assignments), " "))
-		for _, arg := range item.GetArgv() {
+		for _, arg := range i.Item.GetArgv() {
 			b.WriteString(" " + Quote(arg))
 		}
 		b.WriteString(" ;;\n")
@@ -200,7 +207,7 @@ func (t *translation) items(b *strings.Builder) {
 }
 
 // instance is what tells a job, or an array's instance, apart.
-func instance(id string, mapIndex ...int32) []string {
+func instance(id string, mapIndex []int32) []string {
 	index := make([]string, len(mapIndex))
 	for i, n := range mapIndex {
 		index[i] = strconv.Itoa(int(n))

@@ -66,6 +66,9 @@ func (n node) start(s translators.Submission, slurmEnv ...string) (*exec.Cmd, *b
 	job, faults := slurm.Translate(n.site, s)
 	require.Empty(n.t, faults)
 	require.NoError(n.t, os.MkdirAll(job.WorkingDirectory, 0o770))
+	for name, text := range job.Files {
+		require.NoError(n.t, os.WriteFile(filepath.Join(job.WorkingDirectory, name), []byte(text), 0o600))
+	}
 	script := filepath.Join(n.t.TempDir(), "slurm_script")
 	require.NoError(n.t, os.WriteFile(script, []byte(job.Text()), 0o700))
 	// -u: the script must not use a variable that may be unset.
@@ -438,7 +441,9 @@ func TestAnArrayRunsEachItemByItsIndex(t *testing.T) {
 		{Env: map[string]string{"A": "", "odd.name": "1"}, Argv: []string{"-n"}},
 	}}
 	s := submission(task)
-	s.Instances = []translators.Instance{{Position: 0, JobID: "j0"}, {Position: 2, JobID: "j2"}}
+	s.Instances = []translators.Instance{
+		{Position: 0, JobID: "j0", MapIndex: []int32{0}, Item: task.Array.Items[0]}, {Position: 2, JobID: "j2", MapIndex: []int32{2}, Item: task.Array.Items[2]},
+	}
 	want := map[string]string{"0": "j0 0 task task base x y '\n", "2": "j2 2  task base -n\n"}
 	for index, stdout := range want {
 		got := n.run(s, "SLURM_JOB_ID=9"+index, "SLURM_ARRAY_JOB_ID=9", "SLURM_ARRAY_TASK_ID="+index)
@@ -448,6 +453,25 @@ func TestAnArrayRunsEachItemByItsIndex(t *testing.T) {
 	require.Equal(t, `{"i":"0"}`, n.outputs(0))
 	require.Equal(t, `{"i":"2"}`, n.outputs(2))
 	require.Equal(t, slurm.ExitDuplicate, n.run(s, "SLURM_JOB_ID=98", "SLURM_ARRAY_JOB_ID=98", "SLURM_ARRAY_TASK_ID=2").code)
+}
+
+func TestTasksThatGoInTogetherRunEachItsOwnProgram(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	show := `: >"$DAGBRIDGE_TASK"; ls; echo "$DAGBRIDGE_JOB_ID $DAGBRIDGE_TASK $DAGBRIDGE_RUN $DAGBRIDGE_TRY [$DAGBRIDGE_MAP_INDEX] $A" "$@"; echo "task=$DAGBRIDGE_TASK" > "$DAGBRIDGE_OUTPUT"`
+	key := func(task string) *dagbridgev1.TaskKey { return &dagbridgev1.TaskKey{Task: task, Run: "it's one"} }
+	first := &dagbridgev1.Task{Key: key("a"), TryNumber: 1, Command: &dagbridgev1.Command{Argv: []string{"sh", "-c", show, "sh", "x y"}}, Env: map[string]string{"A": "'"}}
+	second := &dagbridgev1.Task{Key: key("b\nc"), TryNumber: 2, Script: &dagbridgev1.Script{Text: "#!/bin/sh\n" + show + "\nexit 3\n"}}
+	s := submission(first)
+	s.Instances = []translators.Instance{{Position: 0, JobID: "ja", Task: first}, {Position: 5, JobID: "jb", Task: second}}
+	slurmEnv := func(index string) []string {
+		return []string{"SLURM_JOB_ID=9" + index, "SLURM_ARRAY_JOB_ID=9", "SLURM_ARRAY_TASK_ID=" + index}
+	}
+	require.Equal(t, end{0, "a\nja a it's one 1 [] ' x y\n", ""}, n.run(s, slurmEnv("0")...))
+	require.Equal(t, end{3, "b\nc\njb b\nc it's one 2 [] \n", ""}, n.run(s, slurmEnv("5")...))
+	require.Equal(t, `{"task":"a"}`, n.outputs(0))
+	require.Empty(t, n.outputs(5))
+	require.Equal(t, "9_5", n.marker(5).NativeID)
 }
 
 func TestPerTaskIsStartedBySrun(t *testing.T) {

@@ -19,7 +19,7 @@ func (s *suite) array(t *testing.T, task *dagbridgev1.Task, args []string, posit
 	}
 	sub := s.submission(t, task)
 	for _, position := range positions {
-		sub.Instances = append(sub.Instances, translators.Instance{Position: position, JobID: newID(t)})
+		sub.Instances = append(sub.Instances, translators.Instance{Position: position, JobID: newID(t), MapIndex: []int32{int32(position)}, Item: task.Array.Items[position]})
 	}
 	return sub
 }

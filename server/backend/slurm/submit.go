@@ -37,7 +37,11 @@ func (b *Backend) submit(ctx context.Context, s translators.Submission) (result 
 	}
 	digest := sha256.Sum256([]byte(job.Text()))
 	result.Digest = hex.EncodeToString(digest[:])
-	if err := b.makeFolder(s.Job.GetId()); err != nil {
+	err := b.makeFolder(s.Job.GetId())
+	if err == nil {
+		err = b.writeFiles(s.Job.GetId(), job.Files)
+	}
+	if err != nil {
 		result.Outcome, result.Message = backend.NotSent, err.Error()
 		return result, false
 	}
