@@ -1,6 +1,7 @@
 // Package slurmtest starts a real, private Slurm on loopback for tests: munged, slurmdbd with its MariaDB, slurmctld, two
 // slurmd and slurmrestd, on free ports, with everything they write under one short folder in /tmp. Debian's packages are
-// installed when they are missing. It needs root, as slurmd does to become the jobs' users.
+// installed when they are missing, and those of newer releases are put into a root file system in the user's cache, which
+// only this cluster's processes see as /. It needs root, as slurmd does to become the jobs' users.
 //
 // A cluster never outlives its test binary: a watchdog holds the other end of a pipe and stops the daemons, each by its
 // recorded pid, when the binary ends, however it ends. A test binary that uses Shared calls Main from its TestMain.
@@ -21,14 +22,16 @@ import (
 	"testing"
 )
 
-//go:embed start-slurm.sh stop-slurm.sh daemon.sh
+//go:embed start-slurm.sh stop-slurm.sh daemon.sh build-root.sh enter-root.sh
 var scripts embed.FS
 
 // User is the ordinary user whose account jobs over REST are charged to.
 const User = "slurmtest"
 
-// Options of a cluster. The zero value: accounting, two nodes.
+// Options of a cluster. The zero value: the oldest release, accounting, two nodes.
 type Options struct {
+	// Release of Slurm. Left out: the oldest.
+	Release Release
 	// NoAccounting leaves slurmdbd and its database out.
 	NoAccounting bool
 	// Set holds further lines of slurm.conf, "MinJobAge=5", in place of those of the same name.
@@ -41,6 +44,8 @@ type Cluster struct {
 	Prefix string
 	// URL of slurmrestd.
 	URL string
+	// Version is what the release calls itself, "26.05.5".
+	Version string
 
 	watchdog io.Closer
 	stopped  chan struct{}
@@ -107,10 +112,18 @@ func start(o Options) (*Cluster, error) {
 	if err := c.watch(); err != nil {
 		return nil, err
 	}
+	root, err := o.Release.root(filepath.Join(prefix, "build-root.sh"))
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
 	var output []byte
 	for range 5 {
 		base := freePorts()
 		arguments := []string{"--base-port", fmt.Sprint(base)}
+		if root != "" {
+			arguments = append(arguments, "--root", root)
+		}
 		if o.NoAccounting {
 			arguments = append(arguments, "--no-accounting")
 		}
@@ -120,6 +133,9 @@ func start(o Options) (*Cluster, error) {
 		c.URL = fmt.Sprintf("http://127.0.0.1:%d", base+2)
 		output, err = exec.Command(filepath.Join(prefix, "start-slurm.sh"), append(arguments, prefix)...).CombinedOutput()
 		if err == nil {
+			if c.Version, err = c.version(); err != nil {
+				break
+			}
 			return c, nil
 		}
 		if !strings.Contains(string(output), "already in use") {
@@ -128,6 +144,16 @@ func start(o Options) (*Cluster, error) {
 	}
 	c.stop()
 	return nil, fmt.Errorf("Slurm does not start: %w\n%s", err, output)
+}
+
+// version is what sbatch says: "slurm 26.05.5", or "slurm-wlm 22.05.8" where Debian built it.
+func (c *Cluster) version() (string, error) {
+	output, err := exec.Command(filepath.Join(c.Bin(), "sbatch"), "--version").CombinedOutput()
+	fields := strings.Fields(string(output))
+	if err != nil || len(fields) == 0 {
+		return "", fmt.Errorf("sbatch --version: %v: %s", err, output)
+	}
+	return fields[len(fields)-1], nil
 }
 
 // freePorts finds the first of 20 ports in a row that nobody listens on. Another process may still take one: the script says so.

@@ -15,6 +15,8 @@
 #   --users a,b       unix users to create (if absent) and put in account "test"  (default slurmtest,slurmtest2)
 #   --set K=V         extra/overriding slurm.conf line (repeatable)
 #   --no-accounting   no mariadb, no slurmdbd (faster; no sacct, no dependencies on finished jobs after MinJobAge)
+#   --root DIR        the Slurm of another Debian, in DIR (see build-root.sh), seen by this cluster's processes as / ;
+#                     /tmp, PREFIX and the users are this machine's
 #   --no-install      fail instead of apt-get install when programs are missing
 #   --timeout S       seconds to wait for each service to answer              (default 30)
 #   --fresh           stop a running one and wipe PREFIX first
@@ -23,14 +25,14 @@
 # On failure exits 1 after "start-slurm: FAILED at <step>: <why>" and the tail of the log concerned.
 set -uo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
-NODES=2 CPUS=8 MEM=8000 GPUS=2 BASE=26817 USERS=slurmtest,slurmtest2 ACCT=1 INSTALL=1 TMO=30 FRESH=0
+NODES=2 CPUS=8 MEM=8000 GPUS=2 BASE=26817 USERS=slurmtest,slurmtest2 ACCT=1 ROOT= INSTALL=1 TMO=30 FRESH=0
 EXTRA=()
 while [ $# -gt 0 ]; do case $1 in
   --nodes) NODES=$2; shift 2;; --cpus) CPUS=$2; shift 2;; --mem) MEM=$2; shift 2;; --gpus) GPUS=$2; shift 2;;
   --base-port) BASE=$2; shift 2;; --users) USERS=$2; shift 2;; --set) EXTRA+=("$2"); shift 2;;
-  --no-accounting) ACCT=0; shift;;
+  --no-accounting) ACCT=0; shift;; --root) ROOT=$(readlink -f "$2"); shift 2;;
   --no-install) INSTALL=0; shift;; --timeout) TMO=$2; shift 2;; --fresh) FRESH=1; shift;;
-  -h|--help) sed -n '2,23p' "$0"; exit 0;; -*) echo "unknown option $1" >&2; exit 2;; *) break;; esac; done
+  -h|--help) sed -n '2,25p' "$0"; exit 0;; -*) echo "unknown option $1" >&2; exit 2;; *) break;; esac; done
 P=${1:?usage: start-slurm.sh [options] PREFIX}; mkdir -p "$P"; P=$(readlink -f "$P")
 T0=$(date +%s.%N)
 el(){ awk -v a="$T0" -v b="$(date +%s.%N)" 'BEGIN{printf "%.1f",b-a}'; }
@@ -46,21 +48,6 @@ CTLD=$BASE DBD=$((BASE+1)) REST=$((BASE+2)) SQL=$((BASE+3)) SLURMD0=$((BASE+10))
 if [ -f "$P/env.sh" ] && "$P/bin/scontrol" ping 2>/dev/null | grep -q 'is UP'; then say "already up: . $P/env.sh"; exit 0; fi
 "$HERE/stop-slurm.sh" "$P" >/dev/null 2>&1   # leftovers of a half-started one
 
-# ---------------------------------------------------------------- packages
-need="slurmctld slurmd slurmrestd munged sbatch scontrol"; [ $ACCT = 1 ] && need="$need slurmdbd mariadbd sacct"
-miss=$(for b in $need; do command -v $b >/dev/null || echo $b; done)
-if [ -n "$miss" ]; then
-  [ $INSTALL = 1 ] || die packages "missing programs: $miss"
-  say "installing packages (missing: $(echo $miss))"
-  created_policy=0; pol=/usr/sbin/policy-rc.d
-  [ -e "$pol" ] || { printf '#!/bin/sh\nexit 101\n' >"$pol"; chmod 755 "$pol"; created_policy=1; }  # don't start system services
-  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends slurmctld slurmd slurmdbd \
-    slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin munge \
-    mariadb-server-core mariadb-client-core; } >"$P/apt.log" 2>&1 || die packages "apt-get install failed" "$P/apt.log"
-  [ $created_policy = 1 ] && rm -f "$pol"
-fi
-VER=$(slurmctld -V | awk '{print $NF}')
-
 # ---------------------------------------------------------------- users, folders
 mkdir -p "$P"/{etc,run,log,bin,dev,state,spool,sql,out}; chmod 755 "$P" "$P"/*; chmod 1777 "$P/out"
 getent passwd slurm >/dev/null || { groupadd -r slurm 2>/dev/null; useradd -r -g slurm -d /nonexistent -s /usr/sbin/nologin slurm; }
@@ -70,6 +57,32 @@ for u in "${UL[@]}"; do [ -z "$u" ] && continue; getent passwd "$u" >/dev/null &
   while getent passwd $uid >/dev/null; do uid=$((uid+1)); done
   useradd -u $uid -U -M -d "$P/out" -s /bin/bash "$u" || die users "useradd $u"; done
 chown slurm: "$P/state" "$P/log"; chown -R slurm: "$P/state"; mkdir -p "$P/munge"; chmod 700 "$P/munge"
+
+# ---------------------------------------------------------------- another root
+# The process root.pid holds a mount namespace in which ROOT is /. What this cluster runs enters it; nobody else sees its
+# mounts, and they go with its last process.
+inroot(){ if [ -n "$ROOT" ]; then nsenter --target "$(cat "$P/run/root.pid")" --mount "$@"; else "$@"; fi; }
+if [ -n "$ROOT" ]; then
+  SLURM_TESTBED="$P" setsid unshare --mount --propagation private "$HERE/enter-root.sh" "$ROOT" "$P" >"$P/log/root.out" 2>&1 </dev/null & echo $! >"$P/run/root.pid"
+  STARTED=1
+  for _ in $(seq 100); do grep -q ready "$P/log/root.out" && break; sleep 0.05; done
+  grep -q ready "$P/log/root.out" || die root "its mounts cannot be made" "$P/log/root.out"
+fi
+
+# ---------------------------------------------------------------- packages
+need="slurmctld slurmd slurmrestd munged sbatch scontrol"; [ $ACCT = 1 ] && need="$need slurmdbd mariadbd sacct"
+miss=$(inroot bash -c 'for b in '"$need"'; do command -v $b >/dev/null || echo $b; done')
+if [ -n "$miss" ]; then
+  [ $INSTALL = 1 ] && [ -z "$ROOT" ] || die packages "missing programs: $miss"
+  say "installing packages (missing: $(echo $miss))"
+  created_policy=0; pol=/usr/sbin/policy-rc.d
+  [ -e "$pol" ] || { printf '#!/bin/sh\nexit 101\n' >"$pol"; chmod 755 "$pol"; created_policy=1; }  # don't start system services
+  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends slurmctld slurmd slurmdbd \
+    slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin munge \
+    mariadb-server-core mariadb-client-core; } >"$P/apt.log" 2>&1 || die packages "apt-get install failed" "$P/apt.log"
+  [ $created_policy = 1 ] && rm -f "$pol"
+fi
+VER=$(inroot slurmctld -V | awk '{print $NF}')
 
 # ---------------------------------------------------------------- configuration
 [ -s "$P/munge/munge.key" ] || { dd if=/dev/urandom of="$P/munge/munge.key" bs=128 count=1 status=none; chmod 400 "$P/munge/munge.key"; }
@@ -167,7 +180,10 @@ CONF
 fi
 export SLURM_CONF=$P/etc/slurm.conf SLURM_TESTBED=$P
 for c in sbatch srun salloc squeue sacct sacctmgr scancel scontrol sinfo sprio sdiag sstat scrontab sattach sbcast sreport; do
-  printf '#!/bin/sh\nexport SLURM_CONF=%s\nexec /usr/bin/%s "$@"\n' "$P/etc/slurm.conf" $c >"$P/bin/$c"
+  { echo '#!/bin/sh'; echo "export SLURM_CONF=$P/etc/slurm.conf"
+    # inside the root there is nothing to enter
+    [ -z "$ROOT" ] || echo "[ -e /run/testbed ] || exec nsenter --target $(cat "$P/run/root.pid") --mount /bin/sh -c 'cd \"\$0\" 2>/dev/null || cd /; exec \"\$@\"' \"\$PWD\" /usr/bin/$c \"\$@\""
+    echo "exec /usr/bin/$c \"\$@\""; } >"$P/bin/$c"
   chmod 755 "$P/bin/$c"; done
 cat >"$P/env.sh" <<W
 export SLURM_CONF=$P/etc/slurm.conf SLURM_TESTBED_PREFIX=$P SLURM_TESTBED_VERSION=$VER
@@ -179,6 +195,7 @@ W
 # spawn NAME COMMAND...: own session, pid in PREFIX/run/NAME.pid, marker SLURM_TESTBED in its environment
 STARTED=1
 spawn(){ local n=$1; shift
+  [ -z "$ROOT" ] || set -- nsenter --target "$(cat "$P/run/root.pid")" --mount "$@"
   { echo '#!/bin/bash'; printf 'exec '; printf '%q ' setsid env -u SLURM_JWT SLURM_TESTBED="$P" SLURM_CONF="$SLURM_CONF" ${SPAWN_ENV:-} "$@"; echo; } >"$P/run/$n.cmd"
   bash "$P/run/$n.cmd" >>"$P/log/$n.out" 2>&1 </dev/null & echo $! >"$P/run/$n.pid"; }   # restart one: daemon.sh
 alive(){ kill -0 "$(cat "$P/run/$1.pid")" 2>/dev/null; }
@@ -197,7 +214,7 @@ spawn munged munged --foreground --force --socket="$P/run/munge.sock" --key-file
 if [ $ACCT = 1 ]; then
   SQLU=root
   if [ ! -d "$P/sql/mysql" ]; then
-    mariadb-install-db --no-defaults --datadir="$P/sql" --user=$SQLU --auth-root-authentication-method=normal \
+    inroot mariadb-install-db --no-defaults --datadir="$P/sql" --user=$SQLU --auth-root-authentication-method=normal \
       --skip-test-db --skip-name-resolve --skip-log-bin >"$P/log/install-db.out" 2>&1 || die mariadb "mariadb-install-db failed" "$P/log/install-db.out"; fi
   printf "CREATE DATABASE IF NOT EXISTS slurm_acct_db;CREATE USER IF NOT EXISTS 'slurm'@'127.0.0.1' IDENTIFIED BY 'slurm';GRANT ALL ON slurm_acct_db.* TO 'slurm'@'127.0.0.1';\n" | tr ';' '\n' | sed 's/$/;/;/^;$/d' >"$P/etc/init.sql"
   spawn mariadb mariadbd --no-defaults --datadir="$P/sql" --user=$SQLU --socket="$P/run/mysql.sock" --pid-file="$P/run/mysql.self.pid" \

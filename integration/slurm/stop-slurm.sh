@@ -17,4 +17,5 @@ for f in "$P"/run/slurmd-*.pid; do [ -f "$f" ] && stop "$(basename "$f" .pid)" &
 stop slurmctld; stop slurmdbd; stop mariadb; stop munged
 # step daemons that outlived slurmd
 for d in /proc/[0-9]*; do pid=${d#/proc/}; [ "$pid" != $$ ] && [ "$(cat "$d/comm" 2>/dev/null)" = slurmstepd ] && mine "$pid" && kill -KILL "$pid"; done
+stop root   # the last one, if any: its mounts go with it
 exit 0
