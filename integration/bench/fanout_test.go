@@ -151,7 +151,9 @@ func (r *rival) calls() {
 		job, faults := slurm.Translate(site, s)
 		require.Empty(r.b, faults)
 		job.WorkingDirectory = r.workDir
-		body, err := json.Marshal(job.V0038())
+		description, faults := job.REST("v0.0.38")
+		require.Empty(r.b, faults)
+		body, err := json.Marshal(description)
 		require.NoError(r.b, err)
 		return r.post(strings.TrimSpace(string(token)), body)
 	}

@@ -50,6 +50,8 @@ func TestWhatSlurmCannotSayIsRefusedWithASentence(t *testing.T) {
 		"an option without its value": {options("constraint", ""), []string{"it needs a value"}},
 		"a number that is none":       {options("nice", "very"), []string{`"very" is not a whole number`}},
 		"a value slurmrestd refuses":  {options("signal", "B:USR1@60", "exclusive", "yes", "mem-per-cpu", "1GiB"), []string{`slurmrestd cannot say "B:"`, `"yes" is not "", "user" or "mcs"`, `"1GiB" is not a size`}},
+		"a value only sbatch takes": {options("gres-flags", "allow-task-sharing", "mail-type", "END,NEVER", "profile", "disk", "priority", "TOP", "time-min", "soon"),
+			[]string{`"allow-task-sharing" is not "disable-binding"`, `"END,NEVER" is not a list of ALL, ARRAY_TASKS`, `"disk" is not a list of ALL, ENERGY`, `"TOP" is not a number`, `"soon" is not a time as Slurm writes it`}},
 		"one thing said twice": {with(options("mem-per-cpu", "1G", "cpus-per-gpu", "2", "gpus", "1", "gres", "gpu:1", "ntasks", "4", "requeue", "", "no-requeue", ""),
 			&dagbridgev1.Resources{Cpu: "1", Memory: "1Gi", Gpus: []*dagbridgev1.Gpu{{}}, TasksPerNode: 2}),
 			[]string{`["mem-per-cpu"]: resources.memory says it`, `["cpus-per-gpu"]: resources.cpu`, `["gpus"]: resources.gpus`, `["gres"]: resources.gpus`, `["ntasks"]: the number`, `["requeue"]: no-requeue`}},

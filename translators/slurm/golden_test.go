@@ -33,8 +33,8 @@ func golden(t *testing.T, dir, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// TestTranslate walks the cases in testdata: out.sbatch is what a person would hand to sbatch, out.args and out.v0038.json
-// what the two ways in are handed, out.notices what the user is told.
+// TestTranslate walks the cases in testdata: out.sbatch is what a person would hand to sbatch, out.args and out.v00*.json
+// what the ways in are handed, out.notices what the user is told.
 func TestTranslate(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("testdata/*/in.json")
@@ -59,14 +59,29 @@ func TestTranslate(t *testing.T) {
 			for name, text := range job.Files {
 				golden(t, dir, "out."+name, text)
 			}
-			body := job.V0038()
-			require.Equal(t, text, body["script"])
-			body["script"] = "(out.sbatch)"
-			encoded, err := json.MarshalIndent(body, "", "  ")
-			require.NoError(t, err)
-			golden(t, dir, "out.v0038.json", string(encoded)+"\n")
+			goldenREST(t, dir, "out.v0038.json", job, "v0.0.38")
+			// the versions since differ only in what they cannot carry
+			for _, version := range slurm.Versions[:len(slurm.Versions)-1] {
+				goldenREST(t, dir, "out.v0045.json", job, version)
+			}
 		})
 	}
+}
+
+// goldenREST compares what a version of slurmrestd is handed with a file.
+func goldenREST(t *testing.T, dir, name string, job *slurm.Job, version string) {
+	t.Helper()
+	body, faults := job.REST(version)
+	require.Empty(t, faults)
+	where := body
+	if version != "v0.0.38" {
+		where = body["job"].(map[string]any)
+	}
+	require.Equal(t, job.Text(), where["script"])
+	where["script"] = "(out.sbatch)"
+	encoded, err := json.MarshalIndent(body, "", "  ")
+	require.NoError(t, err)
+	golden(t, dir, name, string(encoded)+"\n")
 }
 
 func readCase(t *testing.T, file string) (slurm.Site, translators.Submission) {
@@ -115,7 +130,9 @@ func TestTheDirectivesSayWhatTheDescriptionSays(t *testing.T) {
 	for _, in := range cases {
 		job, faults := slurm.Translate(readCase(t, in))
 		require.Empty(t, faults)
-		description := job.V0038()["job"].(map[string]any)
+		body, faults := job.REST("v0.0.38")
+		require.Empty(t, faults)
+		description := body["job"].(map[string]any)
 		delete(description, "environment")
 		require.Equal(t, []string{"--parsable", "--export=ALL"}, job.Arguments()[:2])
 		arguments := job.Arguments()[2:]

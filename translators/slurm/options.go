@@ -40,6 +40,16 @@ var (
 	sizeHint = `a size as Slurm writes it ("100", "2G"; MiB without a unit)`
 )
 
+// wordsOf are lists of the table's words, in either case of letters.
+func wordsOf(table map[string][]string) *regexp.Regexp {
+	word := "(" + strings.Join(slices.Sorted(maps.Keys(table)), "|") + ")"
+	return regexp.MustCompile("(?i)^" + word + "(," + word + ")*$")
+}
+
+func listOf(table map[string][]string) string {
+	return strings.Join(slices.Sorted(maps.Keys(table)), ", ")
+}
+
 // options that a task may set in slurm.options, each tried on slurmrestd 22.05.
 var options = map[string]option{
 	"acctg-freq":         {field: "account_gather_frequency"},
@@ -57,16 +67,17 @@ var options = map[string]option{
 	"exclude":            {field: "exclude_nodes"},
 	"exclusive": {field: "exclusive", bare: "exclusive", pattern: regexp.MustCompile(`^(user|mcs)$`),
 		hint: `"", "user" or "mcs"`},
-	"gpu-bind":          {field: "gpu_binding"},
-	"gpu-freq":          {field: "gpu_frequency"},
-	"gpus":              {field: "gpus"},
-	"gpus-per-node":     {field: "gpus_per_node"},
-	"gpus-per-socket":   {field: "gpus_per_socket"},
-	"gpus-per-task":     {field: "gpus_per_task"},
-	"gres":              {field: "gres"},
-	"gres-flags":        {field: "gres_flags"},
+	"gpu-bind":        {field: "gpu_binding"},
+	"gpu-freq":        {field: "gpu_frequency"},
+	"gpus":            {field: "gpus"},
+	"gpus-per-node":   {field: "gpus_per_node"},
+	"gpus-per-socket": {field: "gpus_per_socket"},
+	"gpus-per-task":   {field: "gpus_per_task"},
+	"gres":            {field: "gres"},
+	"gres-flags": {field: "gres_flags", pattern: regexp.MustCompile(`^(disable|enforce)-binding$`),
+		hint: `"disable-binding" or "enforce-binding"`},
 	"licenses":          {field: "licenses"},
-	"mail-type":         {field: "mail_type"},
+	"mail-type":         {field: "mail_type", pattern: wordsOf(mailTypes), hint: "a list of " + listOf(mailTypes)},
 	"mail-user":         {field: "mail_user"},
 	"mcs-label":         {field: "mcs_label"},
 	"mem-per-cpu":       {field: "memory_per_cpu", pattern: size, hint: sizeHint},
@@ -80,9 +91,9 @@ var options = map[string]option{
 	"ntasks-per-socket": {field: "tasks_per_socket", kind: whole},
 	"oversubscribe":     {field: "oversubscribe", kind: flag},
 	"prefer":            {field: "prefer"},
-	"priority":          {field: "priority"},
+	"priority":          {field: "priority", pattern: regexp.MustCompile(`^[0-9]{1,9}$`), hint: "a number"},
 	"requeue":           {field: "requeue", kind: flag},
-	"profile":           {field: "profile"},
+	"profile":           {field: "profile", pattern: wordsOf(profiles), hint: "a list of " + listOf(profiles)},
 	"reservation":       {field: "reservation"},
 	"signal": {field: "signal", pattern: regexp.MustCompile(`^(R:)?[A-Z0-9]+(@[0-9]+)?$`),
 		hint: `a signal and seconds ("USR1@60"); slurmrestd cannot say "B:"`},
@@ -90,10 +101,11 @@ var options = map[string]option{
 	"spread-job":       {field: "spread_job", kind: flag},
 	"thread-spec":      {field: "thread_specification", kind: whole},
 	"threads-per-core": {field: "threads_per_core", kind: whole},
-	"time-min":         {field: "time_minimum"},
-	"tmp":              {field: "temporary_disk_per_node", kind: whole},
-	"use-min-nodes":    {field: "minimum_nodes", kind: flag},
-	"wckey":            {field: "wckey"},
+	"time-min": {field: "time_minimum", pattern: regexp.MustCompile(`^[0-9]{1,6}(:[0-9]{1,2}){0,2}$|^[0-9]{1,4}-[0-9]{1,2}(:[0-9]{1,2}){0,2}$`),
+		hint: `a time as Slurm writes it ("90", "1:30:00", "1-12:00:00"; minutes without a unit)`},
+	"tmp":           {field: "temporary_disk_per_node", kind: whole},
+	"use-min-nodes": {field: "minimum_nodes", kind: flag},
+	"wckey":         {field: "wckey"},
 }
 
 // elsewhere are options that the task says in a field of its own.

@@ -2,9 +2,9 @@
 // Slurm's words and numbers as ours.
 //
 // A Job is the one description of a batch job. It is rendered three ways, and every option it holds can be said in each of
-// them: #SBATCH lines for people (Text), sbatch's command line (Arguments), and slurmrestd's job description (V0038). Over
-// slurmrestd the #SBATCH lines count for nothing, and on the command line the arguments beat them: the description decides,
-// the lines show it.
+// them: #SBATCH lines for people (Text), sbatch's command line (Arguments), and the job description of slurmrestd's versions
+// (REST). Over slurmrestd the #SBATCH lines count for nothing, and on the command line the arguments beat them: the
+// description decides, the lines show it.
 //
 // The job's script is a wrapper around the program. On the compute node it makes sure that one try runs once (the start
 // marker), gives the program its inputs and its environment, publishes its outputs, and records its end (the exit marker).

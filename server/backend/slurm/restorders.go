@@ -20,13 +20,17 @@ const (
 )
 
 func (r *rest) submit(ctx context.Context, job *slurm.Job) answer {
+	body, faults := job.REST("v0.0.38")
+	if len(faults) > 0 {
+		return answer{outcome: backend.Refused, message: faults.Error()}
+	}
 	token, _ := r.token()
-	s, err := r.order(ctx, http.MethodPost, pathSubmit, job.V0038())
+	s, err := r.order(ctx, http.MethodPost, pathSubmit, body)
 	if err == nil && s.code() == errnoZeroBytes && r.refused(ctx) {
 		// refused for its token: nothing was submitted. If the file has changed meanwhile, the call is repeated once.
 		if renewed, _ := r.token(); renewed == token {
 			err = r.unauthorized()
-		} else if s, err = r.order(ctx, http.MethodPost, pathSubmit, job.V0038()); err == nil && s.code() == errnoZeroBytes && r.refused(ctx) {
+		} else if s, err = r.order(ctx, http.MethodPost, pathSubmit, body); err == nil && s.code() == errnoZeroBytes && r.refused(ctx) {
 			err = r.unauthorized()
 		}
 	}
