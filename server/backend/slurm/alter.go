@@ -22,28 +22,31 @@ func (b *Backend) Alter(ctx context.Context, changes []backend.Change) []error {
 	if err != nil {
 		return everyError(errs, err)
 	}
-	waits := func(i int) bool { return x.waits(changes[i].Ref) }
+	waits := func(i int) bool { return x.waits(changes[i]) }
 	parallel(ctx, len(changes), func(ctx context.Context, i int) {
 		if depends := changes[i].Depends; depends != nil && waits(i) {
-			errs[i] = b.orders.depend(ctx, ids[i], slurm.Expression(*depends))
+			errs[i] = b.orders.depend(ctx, b.userOf(changes[i].Job), ids[i], slurm.Expression(*depends))
 		}
 	})
-	var held []int
+	held := map[string][]int{}
 	for i, change := range changes {
 		// a job whose dependency could not be set must not be let go without it
 		if change.Release && errs[i] == nil && waits(i) {
-			held = append(held, i)
+			user := b.userOf(change.Job)
+			held[user] = append(held[user], i)
 		}
 	}
-	for n, err := range b.orders.release(ctx, pick(ids, held)) {
-		errs[held[n]] = err
+	for user, of := range held {
+		for n, err := range b.orders.release(ctx, user, pick(ids, of)) {
+			errs[of[n]] = err
+		}
 	}
 	return errs
 }
 
 // waits says whether a job has something that is not running yet.
-func (x index) waits(ref backend.NativeRef) bool {
-	job := x.jobs[place{ref.ID, ref.Token}]
+func (x index) waits(c backend.Change) bool {
+	job := x.job(c.Ref, c.Job)
 	if job == nil {
 		return false
 	}
@@ -82,25 +85,25 @@ func (b *Backend) Cancel(ctx context.Context, jobs []backend.Known) []error {
 	if err != nil {
 		return everyError(errs, err)
 	}
-	var targets []string
-	var owners []int
+	// by user: what to cancel, and which of the jobs each is of
+	targets, of := map[string][]string{}, map[string][]int{}
 	for i, job := range jobs {
+		user := b.userOf(job.Job)
 		for _, target := range x.targets(job) {
-			targets, owners = append(targets, target), append(owners, i)
+			targets[user], of[user] = append(targets[user], target), append(of[user], i)
 		}
 	}
-	if len(targets) == 0 {
-		return errs
-	}
-	for n, err := range b.orders.cancel(ctx, targets) {
-		errs[owners[n]] = errors.Join(errs[owners[n]], err)
+	for user := range targets {
+		for n, err := range b.orders.cancel(ctx, user, targets[user]) {
+			errs[of[user][n]] = errors.Join(errs[of[user][n]], err)
+		}
 	}
 	return errs
 }
 
 // targets are what to cancel of a job.
 func (x index) targets(k backend.Known) []string {
-	job := x.jobs[place{k.Ref.ID, k.Ref.Token}]
+	job := x.job(k.Ref, k.Job)
 	if job == nil {
 		return nil
 	}
@@ -131,7 +134,7 @@ func (x index) targets(k backend.Known) []string {
 // look asks the controller for some jobs; nothing when there are none to ask for.
 func (b *Backend) look(ctx context.Context, ids []string) (index, error) {
 	if len(ids) == 0 {
-		return index{}, nil
+		return b.index(nil), nil
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	records, err := b.looks.jobs(ctx, ids)

@@ -72,7 +72,7 @@ func TestAJobsFolderIsItsUsersAndTheGatewaysGroups(t *testing.T) {
 	t.Parallel()
 	b := newCommands(t, nil)
 	for range 2 { // an earlier attempt's folder is taken as it is
-		require.NoError(t, b.makeFolder("job"))
+		require.NoError(t, b.makeFolder(t.Context(), &dagbridgev1.Job{Id: "job"}))
 		info, err := os.Stat(filepath.Join(b.site.WorkDir, b.site.User, "job"))
 		require.NoError(t, err)
 		require.Equal(t, os.ModeDir|os.ModeSetgid|0o770, info.Mode())

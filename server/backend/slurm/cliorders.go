@@ -10,19 +10,19 @@ import (
 // ordersAtOnce is how many jobs one command is given.
 const ordersAtOnce = 200
 
-func (c *cli) release(ctx context.Context, ids []string) []error {
+func (c *cli) release(ctx context.Context, _ string, ids []string) []error {
 	return c.chunks(ctx, ids, func(ctx context.Context, ids []string) (output, error) {
 		return c.run(ctx, c.timeout, "scontrol", "release", strings.Join(ids, ","))
 	})
 }
 
-func (c *cli) cancel(ctx context.Context, ids []string) []error {
+func (c *cli) cancel(ctx context.Context, _ string, ids []string) []error {
 	return c.chunks(ctx, ids, func(ctx context.Context, ids []string) (output, error) {
 		return c.run(ctx, c.timeout, "scancel", ids...)
 	})
 }
 
-func (c *cli) depend(ctx context.Context, id, expression string) error {
+func (c *cli) depend(ctx context.Context, _, id, expression string) error {
 	_, err := c.run(ctx, c.timeout, "scontrol", "update", "JobId="+id, "Dependency="+expression)
 	if err != nil && isSentence(over, err.Error()) {
 		return nil

@@ -7,9 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -24,8 +22,8 @@ const outputsLimit = 48 << 10
 // makeFolder makes a job's own folder. It belongs to the job's user and to the gateway's group, which its files inherit: the
 // gateway reads what the job writes, and nobody else does. The folder above is the gateway's, so that no user can put
 // another in its place.
-func (b *Backend) makeFolder(jobID string) error {
-	dir := slurm.Dir(b.site, jobID)
+func (b *Backend) makeFolder(ctx context.Context, job *dagbridgev1.Job) error {
+	dir := slurm.Dir(b.siteOf(job), job.GetId())
 	err := makeDir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
 		// workDir itself is not made: on a file system that is not mounted the jobs would never find it
@@ -33,11 +31,8 @@ func (b *Backend) makeFolder(jobID string) error {
 			err = makeDir(dir, 0o700)
 		}
 	}
-	if err == nil && os.Getuid() == 0 {
-		err = b.giveAway(dir)
-	}
 	if err == nil {
-		err = os.Chmod(dir, os.ModeSetgid|0o770)
+		err = b.giveAway(ctx, dir, b.userOf(job))
 	}
 	if err != nil {
 		return fmt.Errorf("the job's folder cannot be made: %w", err)
@@ -53,22 +48,39 @@ func makeDir(dir string, mode os.FileMode) error {
 	return nil
 }
 
-func (b *Backend) giveAway(dir string) error {
-	owner, err := user.Lookup(b.site.User)
-	if err != nil {
-		return fmt.Errorf("the user of the jobs is not known on this machine: %w", err)
+// giveAway makes a folder the user's, unless an earlier attempt has. A gateway that is not root can open a folder to its own
+// group only, and must be in the one that the user writes by; but where jobs are their submitters', it has to be able to.
+func (b *Backend) giveAway(ctx context.Context, dir, user string) error {
+	const mode = os.ModeSetgid | 0o770
+	mine := os.Getuid() != 0 && user == b.site.User
+	owner := account{uid: os.Getuid()}
+	var err error
+	if !mine {
+		if owner, err = b.accounts.of(ctx, user); err != nil {
+			return err
+		}
 	}
-	uid, err := strconv.Atoi(owner.Uid)
+	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
-	return os.Chown(dir, uid, os.Getgid())
+	if have := info.Sys().(*syscall.Stat_t); int(have.Uid) == owner.uid && info.Mode() == os.ModeDir|mode {
+		return nil
+	}
+	// the mode first: whoever has given a folder away may not be able to change it
+	if err := os.Chmod(dir, mode); err != nil || mine {
+		return err
+	}
+	if err := os.Chown(dir, owner.uid, os.Getgid()); err != nil {
+		return fmt.Errorf("%w; to give folders to other users the gateway must be root, or have the capability CAP_CHOWN", err)
+	}
+	return nil
 }
 
 // open opens a file of a job's, which may not be there yet. The folder is the user's, who may put links and pipes there: a
 // link that leads out of the folder is refused, and what is no plain file is not waited for.
 func (b *Backend) open(job *dagbridgev1.Job, path string) (*os.File, int64, error) {
-	root, err := os.OpenRoot(slurm.Dir(b.site, job.GetId()))
+	root, err := os.OpenRoot(slurm.Dir(b.siteOf(job), job.GetId()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, backend.ErrNoFile
 	}
@@ -96,7 +108,7 @@ func (b *Backend) open(job *dagbridgev1.Job, path string) (*os.File, int64, erro
 
 // leaveMarks keeps a job's token, or some positions of it, from starting.
 func (b *Backend) leaveMarks(k backend.Known) error {
-	root, err := os.OpenRoot(slurm.Dir(b.site, k.Job.GetId()))
+	root, err := os.OpenRoot(slurm.Dir(b.siteOf(k.Job), k.Job.GetId()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // without its folder no script of it runs
 	}
@@ -109,7 +121,7 @@ func (b *Backend) leaveMarks(k backend.Known) error {
 		positions = []int{-1}
 	}
 	for _, position := range positions {
-		mark := slurm.CancelMark(b.site, k.Job.GetId(), k.Ref.Token, position)
+		mark := slurm.CancelMark(b.siteOf(k.Job), k.Job.GetId(), k.Ref.Token, position)
 		file, err := root.OpenFile(filepath.Base(mark), os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o660)
 		if err != nil {
 			return fmt.Errorf("the mark of a cancel cannot be left: %w", err)
@@ -155,8 +167,8 @@ func (b *Backend) Log(_ context.Context, ref backend.NativeRef, job *dagbridgev1
 // Logs are the files that Slurm writes the output to.
 func (b *Backend) Logs(job *dagbridgev1.Job, token string, position int) *dagbridgev1.Logs {
 	return &dagbridgev1.Logs{
-		Stdout: slurm.StdoutPath(b.site, job.GetId(), token, position),
-		Stderr: slurm.StderrPath(b.site, job.GetId(), token, position),
+		Stdout: slurm.StdoutPath(b.siteOf(job), job.GetId(), token, position),
+		Stderr: slurm.StderrPath(b.siteOf(job), job.GetId(), token, position),
 	}
 }
 
@@ -169,7 +181,7 @@ func (b *Backend) Outputs(_ context.Context, ref backend.NativeRef, job *dagbrid
 	if m.refusedOutputs() {
 		return nil, &backend.OutputError{Sentence: m.end.Sentence}
 	}
-	raw, err := b.readFile(job, slurm.OutputsPath(b.site, b.site.User, job.GetId(), position), outputsLimit)
+	raw, err := b.readFile(job, slurm.OutputsPath(b.site, b.userOf(job), job.GetId(), position), outputsLimit)
 	if err != nil || raw == nil {
 		return nil, err
 	}

@@ -69,11 +69,15 @@ func uncertain(findings []backend.Finding, err error) []backend.Finding {
 
 // found fills in what records tell of.
 func (b *Backend) found(findings []backend.Finding, wants []backend.Want, records []record, proof string) {
+	users := map[string]string{}
+	for _, want := range wants {
+		users[want.Token] = b.userOf(want.Job)
+	}
 	refs := map[string]map[string]backend.NativeRef{}
 	for i := range records {
 		r := &records[i]
 		token := r.token()
-		if r.unread || token == "" || !r.of(b.site.User) || r.neverRan() {
+		if user, wanted := users[token]; r.unread || !wanted || !r.of(user) || r.neverRan() {
 			continue
 		}
 		if refs[token] == nil {
@@ -160,7 +164,7 @@ func (b *Backend) findMarkers(want backend.Want, proof string) backend.Finding {
 		}
 	}
 	if started {
-		proof += fmt.Sprintf(", but its start marker is in %s", slurm.Dir(b.site, want.Job.GetId()))
+		proof += fmt.Sprintf(", but its start marker is in %s", slurm.Dir(b.siteOf(want.Job), want.Job.GetId()))
 	}
 	return backend.Finding{Presence: backend.Absent, Proof: proof, Started: started}
 }

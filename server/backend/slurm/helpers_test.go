@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// userName is the tests' own user, so that folders can be given to it.
-func userName(t *testing.T) string {
+// myName is the tests' own user, so that folders can be given to it.
+func myName(t *testing.T) string {
 	me, err := user.Current()
 	require.NoError(t, err)
 	return me.Username

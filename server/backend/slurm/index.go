@@ -3,18 +3,21 @@ package slurm
 import (
 	"time"
 
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
 )
 
 // clockSkew is by how much a submit time may lie before the moment from which it is looked for, which the gateway's clock tells.
 const clockSkew = 5 * time.Minute
 
-// place is a native job: an id alone may be another's by now.
-type place struct{ id, token string }
+// place is a native job: an id alone may be another's by now, and a token may be copied by a stranger.
+type place struct{ id, token, user string }
 
 // index of a listing: all that it tells of jobs with a token of ours.
 type index struct {
 	jobs map[place]*indexed
+	// owner is whose a known job is.
+	owner func(*dagbridgev1.Job) string
 	// unread are ids with a record that cannot be read, so that nothing about them is absent.
 	unread map[string]bool
 }
@@ -27,9 +30,9 @@ type indexed struct {
 	rest     *record
 }
 
-// index sorts records that are the user's and carry a token.
+// index sorts records that carry a token.
 func (b *Backend) index(records []record) index {
-	x := index{map[place]*indexed{}, map[string]bool{}}
+	x := index{map[place]*indexed{}, b.userOf, map[string]bool{}}
 	for i := range records {
 		r := &records[i]
 		if r.unread {
@@ -38,13 +41,14 @@ func (b *Backend) index(records []record) index {
 			continue
 		}
 		token := r.token()
-		if token == "" || !r.of(b.site.User) {
+		if token == "" {
 			continue
 		}
-		job := x.jobs[place{r.id, token}]
+		at := place{r.id, token, r.owner()}
+		job := x.jobs[at]
 		if job == nil {
 			job = &indexed{elements: map[int]*record{}}
-			x.jobs[place{r.id, token}] = job
+			x.jobs[at] = job
 		}
 		job.add(r)
 	}
@@ -78,9 +82,17 @@ func (j *indexed) add(r *record) {
 	}
 }
 
+// job is what there is of a known job; nil when there is nothing.
+func (x index) job(ref backend.NativeRef, job *dagbridgev1.Job) *indexed {
+	if found := x.jobs[place{ref.ID, ref.Token, x.owner(job)}]; found != nil {
+		return found
+	}
+	return x.jobs[place{ref.ID, ref.Token, ""}]
+}
+
 // at is the record of a native job at a position of its array, -1 without; nil when there is none.
-func (x index) at(ref backend.NativeRef, position int) *record {
-	job := x.jobs[place{ref.ID, ref.Token}]
+func (x index) at(k backend.Known, position int) *record {
+	job := x.job(k.Ref, k.Job)
 	if job == nil {
 		return nil
 	}
@@ -90,15 +102,15 @@ func (x index) at(ref backend.NativeRef, position int) *record {
 			r = job.rest
 		}
 	}
-	if r != nil && !r.submit.IsZero() && r.submit.Before(ref.SubmitTime.Add(-clockSkew)) {
+	if r != nil && !r.submit.IsZero() && r.submit.Before(k.Ref.SubmitTime.Add(-clockSkew)) {
 		return nil
 	}
 	return r
 }
 
 // has says whether the listing has anything of an array.
-func (x index) has(ref backend.NativeRef) bool {
-	job := x.jobs[place{ref.ID, ref.Token}]
+func (x index) has(k backend.Known) bool {
+	job := x.job(k.Ref, k.Job)
 	return job != nil && job.single == nil
 }
 

@@ -24,7 +24,7 @@ const markerLimit = 64 << 10
 
 func (b *Backend) markers(job *dagbridgev1.Job, token string, position int) markers {
 	var m markers
-	text, err := b.readFile(job, slurm.StartMarker(b.site, job.GetId(), token, position), markerLimit)
+	text, err := b.readFile(job, slurm.StartMarker(b.siteOf(job), job.GetId(), token, position), markerLimit)
 	if err != nil {
 		return markers{err: err}
 	}
@@ -33,7 +33,7 @@ func (b *Backend) markers(job *dagbridgev1.Job, token string, position int) mark
 		id, _, _ := strings.Cut(string(text), " ")
 		m.startID, _, _ = strings.Cut(id, "_")
 	}
-	text, err = b.readFile(job, slurm.ExitMarker(b.site, job.GetId(), token, position), markerLimit)
+	text, err = b.readFile(job, slurm.ExitMarker(b.siteOf(job), job.GetId(), token, position), markerLimit)
 	if err != nil {
 		return markers{err: err}
 	}
@@ -43,7 +43,7 @@ func (b *Backend) markers(job *dagbridgev1.Job, token string, position int) mark
 	end, err := slurm.ParseExitMarker(text)
 	if err != nil {
 		// it is written whole or not at all: this is none of the wrapper's, and proves nothing
-		b.odd("an exit marker cannot be read", slurm.ExitMarker(b.site, job.GetId(), token, position))
+		b.odd("an exit marker cannot be read", slurm.ExitMarker(b.siteOf(job), job.GetId(), token, position))
 		return m
 	}
 	m.end = &end

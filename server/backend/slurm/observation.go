@@ -105,6 +105,6 @@ func (b *Backend) explain(o *backend.Observation, k backend.Known) {
 	case *o.ExitCode == slurm.ExitCancelled:
 		o.State, o.Reason, o.ExitCode, o.Message = dagbridgev1.Job_CANCELLED, reasonMarked, nil, "Slurm started it although it had been cancelled; the program did not run"
 	case *o.ExitCode == slurm.ExitNoFolder:
-		o.Message = "the folder " + slurm.Dir(b.site, k.Job.GetId()) + " could not be written to on " + o.Node + "; the program did not run"
+		o.Message = "the folder " + slurm.Dir(b.siteOf(k.Job), k.Job.GetId()) + " could not be written to on " + o.Node + "; the program did not run"
 	}
 }

@@ -40,8 +40,8 @@ type observer struct {
 
 // instance is a native job or one element of an array.
 type instance struct {
-	place
-	position int
+	id, token string
+	position  int
 }
 
 // absent is a job that a complete listing of the controller lacks.
@@ -74,7 +74,7 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known, emit func(bac
 	var missing []absent
 	for _, k := range jobs {
 		for _, position := range positionsOf(k) {
-			r := x.at(k.Ref, position)
+			r := x.at(k, position)
 			switch {
 			case r != nil && r.rest && (r.ended() || o.b.markers(k.Job, k.Ref.Token, position).started):
 				// an element that ended long ago is in no record, and not in this one either
@@ -82,7 +82,7 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known, emit func(bac
 			case r != nil:
 				news = append(news, o.b.observe(k, position, r))
 			case !x.unread[k.Ref.ID]:
-				missing = append(missing, absent{known: k, position: position, array: x.has(k.Ref)})
+				missing = append(missing, absent{known: k, position: position, array: x.has(k)})
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (o *observer) follow(ctx context.Context, missing []absent) []backend.Obser
 	o.lagging = map[instance]time.Time{}
 	var news []backend.Observation
 	for _, job := range missing {
-		r := x.at(job.known.Ref, job.position)
+		r := x.at(job.known, job.position)
 		if r != nil && r.ended() && (!r.end.IsZero() || o.lagged(before, job)) { // accounting may have a state first, and the rest later
 			news = append(news, o.b.observe(job.known, job.position, r))
 			continue
@@ -142,7 +142,7 @@ func (o *observer) follow(ctx context.Context, missing []absent) []backend.Obser
 // lagged says whether accounting has called a job live for so long that it is not its delay any more: the controller lost
 // the job, and nobody will ever tell accounting of an end.
 func (o *observer) lagged(before map[instance]time.Time, job absent) bool {
-	at := instance{place{job.known.Ref.ID, job.known.Ref.Token}, job.position}
+	at := instance{job.known.Ref.ID, job.known.Ref.Token, job.position}
 	since, have := before[at]
 	if !have {
 		since = time.Now()
@@ -157,7 +157,7 @@ var errResting = errors.New("accounting has failed, and is asked again in a whil
 func (o *observer) accounting(ctx context.Context, missing []absent) (index, error) {
 	began := time.Now()
 	if began.Before(o.accountingFrom) {
-		return index{}, errResting
+		return o.b.index(nil), errResting
 	}
 	var ids []string
 	for _, job := range missing {

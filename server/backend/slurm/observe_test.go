@@ -34,11 +34,11 @@ func (w *witnesses) accountedByID(context.Context, []string) ([]record, error) {
 func (w *witnesses) accountedByName(context.Context, []string, time.Time) ([]record, error) {
 	return w.accounting, w.accountingErr
 }
-func (w *witnesses) cancel(_ context.Context, ids []string) []error {
+func (w *witnesses) cancel(_ context.Context, _ string, ids []string) []error {
 	w.cancelled = append(w.cancelled, ids...)
 	return make([]error, len(ids))
 }
-func (w *witnesses) release(_ context.Context, ids []string) []error {
+func (w *witnesses) release(_ context.Context, _ string, ids []string) []error {
 	w.released = append(w.released, ids...)
 	return make([]error, len(ids))
 }

@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"os"
 
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
 // writeFiles writes the files that a job's script reads into the job's folder, each whole or not at all: an element of an
 // earlier request for the same job may be reading them. The folder is the user's, who may put links there: os.Root follows none
 // out of it.
-func (b *Backend) writeFiles(jobID string, files map[string]string) (err error) {
+func (b *Backend) writeFiles(job *dagbridgev1.Job, files map[string]string) (err error) {
 	if len(files) == 0 {
 		return nil
 	}
-	root, err := os.OpenRoot(slurm.Dir(b.site, jobID))
+	root, err := os.OpenRoot(slurm.Dir(b.siteOf(job), job.GetId()))
 	if err != nil {
 		return err
 	}

@@ -43,10 +43,16 @@ func (r *record) token() string {
 	return token
 }
 
-// of says whether the record is of a user's job. Where user ids cannot be resolved Slurm writes their number, which proves nothing.
-func (r *record) of(user string) bool {
-	return r.user == user || strings.Trim(r.user, "0123456789") == ""
+// owner is the user whose job it is; "" when that is not known: where user ids cannot be resolved Slurm writes their number.
+func (r *record) owner() string {
+	if strings.Trim(r.user, "0123456789") == "" {
+		return ""
+	}
+	return r.user
 }
+
+// of says whether the record may be of a user's job.
+func (r *record) of(user string) bool { return r.owner() == user || r.owner() == "" }
 
 // native is the state that the words mean; false when no table knows them.
 func (r *record) native() (slurm.Native, bool) {

@@ -82,14 +82,14 @@ type response struct {
 	body   io.ReadCloser
 }
 
-// do sends a request and returns the answer. A 401 is tried again once, when the token has been renewed since. The error
+// do sends a request as a user and returns the answer. A 401 is tried again once, when the token has been renewed since. The error
 // is an *errNotSent when slurmctld cannot have seen the request; otherwise it may have.
-func (r *rest) do(ctx context.Context, method, path string, body []byte) (*response, error) {
+func (r *rest) do(ctx context.Context, user, method, path string, body []byte) (*response, error) {
 	token, err := r.token()
 	if err != nil {
 		return nil, err
 	}
-	answer, err := r.send(ctx, method, path, body, token)
+	answer, err := r.send(ctx, user, method, path, body, token)
 	if err != nil || answer.status != http.StatusUnauthorized {
 		return answer, err
 	}
@@ -101,7 +101,7 @@ func (r *rest) do(ctx context.Context, method, path string, body []byte) (*respo
 	if renewed == token {
 		return nil, r.unauthorized()
 	}
-	answer, err = r.send(ctx, method, path, body, renewed)
+	answer, err = r.send(ctx, user, method, path, body, renewed)
 	if err == nil && answer.status == http.StatusUnauthorized {
 		_ = answer.body.Close()
 		return nil, r.unauthorized()
@@ -109,14 +109,14 @@ func (r *rest) do(ctx context.Context, method, path string, body []byte) (*respo
 	return answer, err
 }
 
-func (r *rest) send(ctx context.Context, method, path string, body []byte, token string) (*response, error) {
+func (r *rest) send(ctx context.Context, user, method, path string, body []byte, token string) (*response, error) {
 	connected := false
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
 	request, err := http.NewRequestWithContext(ctx, method, r.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, &errNotSent{err.Error()}
 	}
-	request.Header.Set("X-SLURM-USER-NAME", r.User)
+	request.Header.Set("X-SLURM-USER-NAME", user)
 	request.Header.Set("X-SLURM-USER-TOKEN", token)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
@@ -141,8 +141,8 @@ func cause(err error) error {
 	return err
 }
 
-// order sends a request whose answer is small, and returns the answer's errors.
-func (r *rest) order(ctx context.Context, method, path string, body any) (submitted, error) {
+// order sends a request, as a user, whose answer is small, and returns the answer's errors.
+func (r *rest) order(ctx context.Context, user, method, path string, body any) (submitted, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var text []byte
@@ -152,7 +152,7 @@ func (r *rest) order(ctx context.Context, method, path string, body any) (submit
 			return submitted{}, &errNotSent{err.Error()}
 		}
 	}
-	answer, err := r.do(ctx, method, path, text)
+	answer, err := r.do(ctx, user, method, path, text)
 	if err != nil {
 		return submitted{}, err
 	}

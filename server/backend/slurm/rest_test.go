@@ -41,7 +41,7 @@ func newFake(t *testing.T, handler http.HandlerFunc) *fake {
 	t.Cleanup(f.Close)
 	require.NoError(t, os.WriteFile(f.token, []byte(secret), 0o600))
 	b, err := New(Options{
-		Name: "fake", REST: &REST{URL: f.URL, User: userName(t), TokenFile: f.token}, WorkDir: t.TempDir(),
+		Name: "fake", REST: &REST{URL: f.URL, User: myName(t), TokenFile: f.token}, WorkDir: t.TempDir(),
 		Timeout: 300 * time.Millisecond, PollInterval: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	require.NoError(t, err)

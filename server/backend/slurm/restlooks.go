@@ -108,7 +108,7 @@ func unreadable(raw json.RawMessage) record {
 
 // read hands over the jobs of an answer one by one; it is an error when the answer is not complete.
 func (r *rest) read(ctx context.Context, path string, visit func(json.RawMessage)) error {
-	answer, err := r.do(ctx, http.MethodGet, path, nil)
+	answer, err := r.do(ctx, r.User, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}

@@ -19,18 +19,18 @@ const (
 	impossibleJobID = "4000000000"
 )
 
-func (r *rest) submit(ctx context.Context, job *slurm.Job) answer {
+func (r *rest) submit(ctx context.Context, user string, job *slurm.Job) answer {
 	body, faults := job.REST("v0.0.38")
 	if len(faults) > 0 {
 		return answer{outcome: backend.Refused, message: faults.Error()}
 	}
 	token, _ := r.token()
-	s, err := r.order(ctx, http.MethodPost, pathSubmit, body)
-	if err == nil && s.code() == errnoZeroBytes && r.refused(ctx) {
+	s, err := r.order(ctx, user, http.MethodPost, pathSubmit, body)
+	if err == nil && s.code() == errnoZeroBytes && r.refused(ctx, user) {
 		// refused for its token: nothing was submitted. If the file has changed meanwhile, the call is repeated once.
 		if renewed, _ := r.token(); renewed == token {
 			err = r.unauthorized()
-		} else if s, err = r.order(ctx, http.MethodPost, pathSubmit, body); err == nil && s.code() == errnoZeroBytes && r.refused(ctx) {
+		} else if s, err = r.order(ctx, user, http.MethodPost, pathSubmit, body); err == nil && s.code() == errnoZeroBytes && r.refused(ctx, user) {
 			err = r.unauthorized()
 		}
 	}
@@ -87,34 +87,34 @@ func (s submitted) code() int {
 
 // refused says whether it is the token that slurmctld refuses. It then closes the connection without a word, just as it
 // does when it dies; so it is asked something that means nothing, to cancel a job whose id is beyond all ids.
-func (r *rest) refused(ctx context.Context) bool {
-	s, err := r.order(ctx, http.MethodDelete, pathJob+impossibleJobID, nil)
+func (r *rest) refused(ctx context.Context, user string) bool {
+	s, err := r.order(ctx, user, http.MethodDelete, pathJob+impossibleJobID, nil)
 	return err == nil && s.code() == errnoZeroBytes
 }
 
-func (r *rest) release(ctx context.Context, ids []string) []error {
+func (r *rest) release(ctx context.Context, user string, ids []string) []error {
 	errs := make([]error, len(ids))
 	parallel(ctx, len(ids), func(ctx context.Context, i int) {
-		errs[i] = r.change(ctx, http.MethodPost, ids[i], map[string]any{"hold": false})
+		errs[i] = r.change(ctx, user, http.MethodPost, ids[i], map[string]any{"hold": false})
 	})
 	return errs
 }
 
-func (r *rest) depend(ctx context.Context, id, expression string) error {
-	return r.change(ctx, http.MethodPost, id, map[string]any{"dependency": expression})
+func (r *rest) depend(ctx context.Context, user, id, expression string) error {
+	return r.change(ctx, user, http.MethodPost, id, map[string]any{"dependency": expression})
 }
 
-func (r *rest) cancel(ctx context.Context, ids []string) []error {
+func (r *rest) cancel(ctx context.Context, user string, ids []string) []error {
 	errs := make([]error, len(ids))
 	parallel(ctx, len(ids), func(ctx context.Context, i int) {
-		errs[i] = r.change(ctx, http.MethodDelete, ids[i], nil)
+		errs[i] = r.change(ctx, user, http.MethodDelete, ids[i], nil)
 	})
 	return errs
 }
 
-// change orders something about a job; that it is unknown or has ended is no error.
-func (r *rest) change(ctx context.Context, method, id string, body any) error {
-	s, err := r.order(ctx, method, pathJob+id, body)
+// change orders something about a user's job; that it is unknown or has ended is no error.
+func (r *rest) change(ctx context.Context, user, method, id string, body any) error {
+	s, err := r.order(ctx, user, method, pathJob+id, body)
 	if err != nil {
 		return err
 	}

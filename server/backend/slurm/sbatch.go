@@ -12,7 +12,7 @@ import (
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
-func (c *cli) submit(ctx context.Context, job *slurm.Job) answer {
+func (c *cli) submit(ctx context.Context, _ string, job *slurm.Job) answer {
 	// sbatch hands its own environment to the job
 	var environment []string
 	for _, name := range slices.Sorted(maps.Keys(job.Environment)) {

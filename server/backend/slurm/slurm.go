@@ -16,6 +16,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/slurm"
@@ -100,6 +102,7 @@ type Backend struct {
 	pollInterval  time.Duration
 	accountingLag time.Duration
 	log           *slog.Logger
+	accounts      accounts
 	// oddities that have been logged: a state no table knows would fill the log at every look.
 	oddities sync.Map
 }
@@ -170,17 +173,27 @@ func (b *Backend) Capabilities() backend.Capabilities {
 
 // Check is what Slurm cannot say of a submission.
 func (b *Backend) Check(s translators.Submission) translators.Faults {
-	_, faults := slurm.Translate(b.site, s)
+	_, faults := slurm.Translate(b.siteOf(s.Job), s)
 	return faults
 }
 
 // Render is the text that sbatch would take.
 func (b *Backend) Render(s translators.Submission) (translators.Rendering, translators.Faults) {
-	job, faults := slurm.Translate(b.site, s)
+	job, faults := slurm.Translate(b.siteOf(s.Job), s)
 	if len(faults) > 0 {
 		return translators.Rendering{}, faults
 	}
 	return translators.Rendering{Text: job.Text(), Notices: job.Notices}, nil
+}
+
+// userOf is the user that a job belongs to.
+func (b *Backend) userOf(job *dagbridgev1.Job) string { return cmp.Or(job.GetUser(), b.site.User) }
+
+// siteOf is the site as it is for a job's user.
+func (b *Backend) siteOf(job *dagbridgev1.Job) slurm.Site {
+	site := b.site
+	site.User = b.userOf(job)
+	return site
 }
 
 // Close ends idle connections.

@@ -31,15 +31,15 @@ func (b *Backend) Submit(ctx context.Context, submissions []translators.Submissi
 }
 
 func (b *Backend) submit(ctx context.Context, s translators.Submission) (result backend.SubmitResult, full bool) {
-	job, faults := slurm.Translate(b.site, s)
+	job, faults := slurm.Translate(b.siteOf(s.Job), s)
 	if len(faults) > 0 {
 		return backend.SubmitResult{Outcome: backend.Refused, Message: faults.Error()}, false
 	}
 	digest := sha256.Sum256([]byte(job.Text()))
 	result.Digest = hex.EncodeToString(digest[:])
-	err := b.makeFolder(s.Job.GetId())
+	err := b.makeFolder(ctx, s.Job)
 	if err == nil {
-		err = b.writeFiles(s.Job.GetId(), job.Files)
+		err = b.writeFiles(s.Job, job.Files)
 	}
 	if err != nil {
 		result.Outcome, result.Message = backend.NotSent, err.Error()
@@ -49,7 +49,7 @@ func (b *Backend) submit(ctx context.Context, s translators.Submission) (result 
 		result.Outcome, result.Message = backend.NotSent, err.Error()
 		return result, false
 	}
-	a := b.orders.submit(ctx, job)
+	a := b.orders.submit(ctx, b.userOf(s.Job), job)
 	result.Outcome, result.Message, result.Notes = a.outcome, a.message, a.notes
 	if s.Hold {
 		result.Notes = slices.DeleteFunc(result.Notes, func(note string) bool { return strings.Contains(note, heldSentence) })

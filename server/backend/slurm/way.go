@@ -10,10 +10,11 @@ import (
 )
 
 // way is one way to slurmctld and to its accounting. Every call ends by a deadline of the way's own. Answers are complete
-// or an error; errors are sentences.
+// or an error; errors are sentences. Looks are the gateway's own, and tell of all users; an order is given as the user whose
+// jobs it is about, so that Slurm itself keeps it off everybody else's.
 type way interface {
 	// submit hands one job over.
-	submit(context.Context, *slurm.Job) answer
+	submit(ctx context.Context, user string, job *slurm.Job) answer
 	// jobs lists what the controller holds, live and recently ended: at least the jobs with these ids, or, without ids,
 	// everything. Ids it does not know are no error.
 	jobs(ctx context.Context, ids []string) ([]record, error)
@@ -23,11 +24,11 @@ type way interface {
 	// eligible are missing: the controller is to be asked first.
 	accountedByName(ctx context.Context, names []string, since time.Time) ([]record, error)
 	// release lifts the hold of jobs and answers for each. An unknown or ended one is no error.
-	release(ctx context.Context, ids []string) []error
+	release(ctx context.Context, user string, ids []string) []error
 	// depend replaces a job's dependency. An unknown or ended one is no error.
-	depend(ctx context.Context, id, expression string) error
+	depend(ctx context.Context, user, id, expression string) error
 	// cancel ends jobs and array elements ("77_3") and answers for each. An unknown or ended one is no error.
-	cancel(ctx context.Context, ids []string) []error
+	cancel(ctx context.Context, user string, ids []string) []error
 	close() error
 }
 
