@@ -41,14 +41,16 @@ func (e *Engine) Cancel(ctx context.Context, ids []string) ([]*dagbridgev1.Batch
 	return results, nil
 }
 
-// requestCancel notes that a user wants a job's end.
+// requestCancel notes that a user wants a job's end. Of one that has failed, and for another try of which others wait, that
+// says that there will be none.
 func (t *txn) requestCancel(id string) {
-	mark := func(rec *storev1.JobRecord) {
-		rec.Job.CancelRequestTime = stamp(t.now)
-		rec.TryAgainUntil = nil
-	}
+	mark := func(rec *storev1.JobRecord) { rec.Job.CancelRequestTime = stamp(t.now) }
 	rec := t.rec(id)
-	if job := rec.GetJob(); graph.IsTerminal(job.GetState()) || job.GetCancelRequestTime() != nil {
+	switch job := rec.GetJob(); {
+	case graph.IsTerminal(job.GetState()):
+		t.noMoreTries(id)
+		return
+	case job.GetCancelRequestTime() != nil:
 		return
 	}
 	t.change(id, mark)
@@ -61,6 +63,18 @@ func (t *txn) requestCancel(id string) {
 		}
 		return true
 	})
+}
+
+// noMoreTries settles those who wait for another try of a job, or of an array's instances.
+func (t *txn) noMoreTries(id string) {
+	rec := t.rec(id)
+	if rec.GetTryAgainUntil() != nil {
+		t.change(id, func(rec *storev1.JobRecord) { rec.TryAgainUntil = nil })
+		t.touched[graph.KeyString(rec.GetJob().GetKey())] = true
+	}
+	if len(rec.GetJob().GetCounts()) > 0 {
+		t.Children(id, func(kid string) bool { t.noMoreTries(kid); return true })
+	}
 }
 
 // CancelRun asks for the end of every job of a run but the tear-downs: what was set up is torn down, as in Airflow. They are

@@ -116,8 +116,10 @@ func (e *Engine) submission(n *node) (translators.Submission, bool) {
 	m := e.mem
 	m.mu.RLock()
 	rec, ups := n.rec, n.ups
+	at := current(rec)
 	sub := translators.Submission{
-		Token: current(rec).GetToken(), Job: rec.GetJob(), Task: n.task, Hold: rec.GetHold() || rec.GetSuspect(),
+		Token: at.GetToken(), Job: rec.GetJob(), Task: graph.AskingFor(n.task, at.GetMemory(), at.GetTimeLimit()),
+		Hold: rec.GetHold() || rec.GetSuspect(), ExcludeNodes: at.GetExcludedNodes(),
 		MaxParallel: int(n.task.GetArray().GetMaxParallel()),
 	}
 	for _, pos := range n.positions() {

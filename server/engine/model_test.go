@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -56,7 +57,7 @@ func TestModel(t *testing.T) {
 }
 
 func newModel(rt *rapid.T, path string) *model {
-	w := &world{t: rt, now: time.Unix(1_800_000_000, 0), fuse: -1, runs: map[string][]*run{}}
+	w := &world{t: rt, now: time.Unix(1_800_000_000, 0), fuse: -1, runs: map[string][]*run{}, asked: map[string]asked{}}
 	m := &model{world: w, dir: path}
 	m.onStart = m.checkStart
 	m.sims = []*sim{newSim(w, "hpc", true), newSim(w, "here", false)}
@@ -161,7 +162,19 @@ func (m *model) submit() {
 			}
 		}
 		if rapid.IntRange(0, 3).Draw(m.t, "retry") == 0 {
-			task.Retry = &dagbridgev1.Retry{MaxRetries: int32(rapid.IntRange(1, 2).Draw(m.t, "retries")), Backoff: durationpb.New(2 * time.Second), MaxBackoff: durationpb.New(4 * time.Second)}
+			task.Retry = &dagbridgev1.Retry{
+				MaxRetries:               int32(rapid.IntRange(0, 2).Draw(m.t, "retries")),
+				MaxInfrastructureRetries: int32(rapid.IntRange(0, 2).Draw(m.t, "infrastructure retries")),
+				Backoff:                  durationpb.New(2 * time.Second), MaxBackoff: durationpb.New(4 * time.Second),
+			}
+			if rapid.Bool().Draw(m.t, "grows") {
+				task.Resources = &dagbridgev1.Resources{Memory: "1Gi", TimeLimit: durationpb.New(time.Minute)}
+				task.Retry.MemoryGrowth = &dagbridgev1.Growth{Factor: 2, Max: "3Gi"}
+				task.Retry.TimeLimitGrowth = &dagbridgev1.Growth{Factor: 1.5}
+			}
+			if rapid.Bool().Draw(m.t, "final") {
+				task.Retry.FinalExitCodes = []int32{3}
+			}
 		}
 		if rapid.IntRange(0, 3).Draw(m.t, "skips") == 0 {
 			task.SkipExitCodes = []int32{99}
@@ -373,12 +386,28 @@ func (m *model) truth(tx *store.Tx, id string) dagbridgev1.Job_State {
 	}
 	for _, s := range m.sims {
 		for _, j := range append(s.jobs, pointers(s.acct)...) {
-			if j.jobID == id && j.token == current(rec).GetToken() && j.reason != reasonDuplicate && ended(j.state) {
+			if j.jobID == id && j.token == current(rec).GetToken() && j.reason != reasonDuplicate && ended(j.state) && !m.goesOn(rec, j) {
 				return j.state
 			}
 		}
 	}
 	return state
+}
+
+// goesOn: the failure of a native job is to be followed by another attempt.
+func (m *model) goesOn(rec *storev1.JobRecord, j *simJob) bool {
+	_, task := m.record(rec.GetJob().GetId())
+	retry := task.GetRetry()
+	switch {
+	case j.state != dagbridgev1.Job_FAILED, rec.GetJob().GetCancelRequestTime() != nil:
+		return false
+	case isInfrastructure(j.reason):
+		return rec.GetInfrastructureRetries() < retry.GetMaxInfrastructureRetries()
+	case j.reason == "" && (slices.Contains(retry.GetFinalExitCodes(), j.code) || slices.Contains(task.GetSkipExitCodes(), j.code)):
+		return false
+	default:
+		return rec.GetRetries() < retry.GetMaxRetries()
+	}
 }
 
 func pointers(jobs []simJob) (all []*simJob) {
@@ -420,6 +449,7 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 	if len(job.GetCounts()) > 0 {
 		return
 	}
+	m.checkAttempts(job)
 	var last *run
 	for _, r := range m.world.runs[job.GetId()] {
 		require.False(m.t, r.running, "%s has ended and still runs", job.GetKey().GetTask())
@@ -431,6 +461,10 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 		require.Equal(m.t, "0.91", job.GetOutputs()["auc"].GetText())
 	case dagbridgev1.Job_FAILED:
 		require.True(m.t, last != nil && (last.killed || last.code != 0) || job.GetReason() == "SUBMISSION_REFUSED", "%s is called failed: %s %s", job.GetKey().GetTask(), job.GetReason(), job.GetMessage())
+		if attempts := job.GetAttempts(); last != nil && last.cause != "" && last.token == attempts[len(attempts)-1].GetToken() {
+			require.Equal(m.t, last.cause, job.GetReason())
+			require.Equal(m.t, last.node, attempts[len(attempts)-1].GetNode())
+		}
 	case dagbridgev1.Job_UPSTREAM_FAILED:
 		if _, task := m.record(job.GetId()); m.superseded(job, task) {
 			return // it was on its way when an upstream was submitted anew, and that failed
@@ -443,5 +477,51 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 		require.NotNil(m.t, last, "%s is called lost and never started", job.GetKey().GetTask())
 	}
 }
+
+// checkAttempts: no cause was retried beyond its budget or after a final exit code, and what each attempt says it asked for is
+// what the scheduler was asked for, and what the causes before it call for.
+func (m *model) checkAttempts(job *dagbridgev1.Job) {
+	_, task := m.record(job.GetId())
+	retry, attempts := task.GetRetry(), job.GetAttempts()
+	var budget, infrastructure int32
+	memory, limit := task.GetResources().GetMemory(), task.GetResources().GetTimeLimit().AsDuration()
+	var off []string
+	for i, at := range attempts {
+		if memory != "" && task.GetArray() == nil {
+			require.Equal(m.t, []any{memory, limit}, []any{cmp.Or(at.GetMemory(), memory), cmp.Or(at.GetTimeLimit().AsDuration(), limit)}, "%v", attempts)
+		}
+		if asked, ok := m.asked[at.GetToken()]; ok {
+			require.Equal(m.t, asked.memory, cmp.Or(at.GetMemory(), task.GetResources().GetMemory()))
+			require.Equal(m.t, asked.limit, cmp.Or(at.GetTimeLimit(), task.GetResources().GetTimeLimit()).AsDuration())
+			if len(at.GetExcludedNodes()) > 0 { // or it was refused with them
+				require.Equal(m.t, asked.exclude, at.GetExcludedNodes())
+				require.Subset(m.t, at.GetExcludedNodes(), off)
+			}
+		}
+		if at.GetState() != dagbridgev1.Job_FAILED || i == len(attempts)-1 {
+			continue
+		}
+		switch cause := at.GetReason(); {
+		case cause == reasonPremature:
+			continue
+		case isInfrastructure(cause):
+			if infrastructure++; cause == "NODE_FAIL" {
+				off = append(off, at.GetNode())
+			}
+			continue
+		case cause == causeMemory && retry.GetMemoryGrowth() != nil:
+			memory = map[string]string{"1Gi": "2Gi", "2Gi": "3Gi", "3Gi": "3Gi"}[memory]
+		case cause == causeTime && retry.GetTimeLimitGrowth() != nil:
+			limit = limit * 3 / 2
+		case cause == "" && at.ExitCode != nil:
+			require.NotContains(m.t, retry.GetFinalExitCodes(), at.GetExitCode(), "it was retried all the same")
+		}
+		budget++
+	}
+	require.LessOrEqual(m.t, budget, retry.GetMaxRetries(), "%v", attempts)
+	require.LessOrEqual(m.t, infrastructure, retry.GetMaxInfrastructureRetries(), "%v", attempts)
+}
+
+func isInfrastructure(cause string) bool { return cause == "NODE_FAIL" || cause == "PREEMPTED" }
 
 var _ backend.Backend = (*sim)(nil)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -42,6 +41,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 		t.again(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" came to light when its token was no longer to start; it ran nothing, and another is submitted", 0)
 		return
 	case obs.Reason == reasonPremature:
+		t.note(id, obs)
 		t.hold(n, "the scheduler started native job "+obs.Ref.ID+" too early, having lost what it waits for; it ran nothing")
 		return
 	}
@@ -54,11 +54,16 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 	}
 	t.note(id, obs)
 	state, reason, message := obs.State, obs.Reason, obs.Message
+	// own: the program ended by itself, so that its exit code means what the task says.
+	own := state == dagbridgev1.Job_FAILED && obs.ExitCode != nil && reason == "" && !obs.Infrastructure
 	switch {
 	case state == dagbridgev1.Job_SUCCEEDED && end.refused != "":
 		state, reason, message = dagbridgev1.Job_FAILED, "OUTPUTS_REFUSED", end.refused
-	case state == dagbridgev1.Job_FAILED && obs.ExitCode != nil && slices.Contains(n.task.GetSkipExitCodes(), *obs.ExitCode):
+	case own && slices.Contains(n.task.GetSkipExitCodes(), *obs.ExitCode):
 		state, reason, message = dagbridgev1.Job_SKIPPED, "EXIT_CODE", fmt.Sprintf("the program ended with %d, which the task takes for skipped", *obs.ExitCode)
+	case own && slices.Contains(n.task.GetRetry().GetFinalExitCodes(), *obs.ExitCode):
+		t.finishJob(n, id, state, "FINAL_EXIT_CODE", fmt.Sprintf("the program ended with %d, after which the task wants no other attempt", *obs.ExitCode))
+		return
 	case state == dagbridgev1.Job_CANCELLED && reason == reasonDependency && !t.cancelled(rec):
 		t.hold(n, "the site cancels jobs whose dependency cannot hold: "+obs.Message)
 		return
@@ -66,9 +71,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 		t.lostOne(n, id, message)
 		return
 	}
-	if state == dagbridgev1.Job_FAILED && !correction && !t.cancelled(rec) && rec.GetRetries() < n.task.GetRetry().GetMaxRetries() {
-		t.change(id, func(rec *storev1.JobRecord) { rec.Retries++ })
-		t.again(n, id, "RETRY", fmt.Sprintf("attempt %d failed (%s); it is retried", current(rec).GetNumber(), failure(reason, obs)), backoff(n.task.GetRetry(), rec.GetRetries()))
+	if state == dagbridgev1.Job_FAILED && !correction && !t.cancelled(rec) && t.retried(n, id, failure(reason, obs), obs.Infrastructure) {
 		return
 	}
 	if state == dagbridgev1.Job_SUCCEEDED {
@@ -98,15 +101,6 @@ func failure(reason string, obs backend.Observation) string {
 	default:
 		return "no exit code is known"
 	}
-}
-
-// backoff before the next retry: doubled each time up to the cap, and spread by a fifth so that many do not come at once.
-func backoff(r *dagbridgev1.Retry, retries int32) time.Duration {
-	d := r.GetBackoff().AsDuration()
-	for range retries {
-		d = min(2*d, r.GetMaxBackoff().AsDuration())
-	}
-	return d - time.Duration(rand.Float64()*0.2*float64(d))
 }
 
 // note writes what a look told of an attempt's end into the attempt and the job.
@@ -143,13 +137,20 @@ func (t *txn) finishJob(n *node, id string, state dagbridgev1.Job_State, reason,
 		if job.GetEndTime() == nil {
 			job.EndTime = stamp(t.now)
 		}
-		rec.TryAgainUntil = nil
-		if (state == dagbridgev1.Job_FAILED || state == dagbridgev1.Job_LOST) && job.GetTryNumber() < n.task.GetMaxTries() {
-			rec.TryAgainUntil = stamp(t.now.Add(n.task.GetRetryWindow().AsDuration()))
-		}
+		t.awaitTry(rec, n.task)
 		// A scheduler that is killed may forget that it cancelled the job, and run it: it is watched for a while.
 		rec.Cleanup = rec.Cleanup || (state == dagbridgev1.Job_CANCELLED || rec.GetRefused() != "") && current(rec).GetNativeId() != ""
 	})
+}
+
+// awaitTry: after a failure the orchestrator may try again, unless somebody has said by a cancel that it will not.
+func (t *txn) awaitTry(rec *storev1.JobRecord, task *dagbridgev1.Task) {
+	rec.TryAgainUntil = nil
+	job := rec.GetJob()
+	failed := job.GetState() == dagbridgev1.Job_FAILED || job.GetState() == dagbridgev1.Job_LOST
+	if failed && job.GetTryNumber() < task.GetMaxTries() && !t.cancelled(rec) {
+		rec.TryAgainUntil = stamp(t.now.Add(task.GetRetryWindow().AsDuration()))
+	}
 }
 
 // verdict turns the end of what a rollback cancelled into a failure.
@@ -169,6 +170,9 @@ func (t *txn) again(n *node, id, reason, message string, pause time.Duration) {
 	}
 	t.change(id, func(rec *storev1.JobRecord) {
 		job := rec.GetJob()
+		if at := current(rec); !graph.IsTerminal(at.GetState()) {
+			at.State, at.Reason, at.Message = dagbridgev1.Job_LOST, reason, message // nobody has told of its end
+		}
 		// Once it has started its rule has held, whatever becomes of its upstreams since.
 		rec.Native = rec.GetNative() && job.GetStartTime() == nil
 		job.State, job.Reason, job.Message = dagbridgev1.Job_ACCEPTED, reason, message
@@ -178,18 +182,17 @@ func (t *txn) again(n *node, id, reason, message string, pause time.Duration) {
 			rec.NotBefore = stamp(notBefore)
 		}
 		if id == n.id() {
-			nextAttempt(rec)
+			nextAttempt(rec, following(n.task, current(rec)))
 		}
 	})
 }
 
 // nextAttempt gives a unit's record its next attempt, with a token of its own.
-func nextAttempt(rec *storev1.JobRecord) {
+func nextAttempt(rec *storev1.JobRecord, next *dagbridgev1.Attempt) {
 	job := rec.GetJob()
-	number := int32(len(job.GetAttempts())) + 1
-	job.Attempts = append(job.GetAttempts(), &dagbridgev1.Attempt{
-		Number: number, Cluster: job.GetCluster(), State: dagbridgev1.Job_ACCEPTED, Token: token(job.GetId(), number),
-	})
+	next.Number = int32(len(job.GetAttempts())) + 1
+	next.Cluster, next.State, next.Token = job.GetCluster(), dagbridgev1.Job_ACCEPTED, token(job.GetId(), next.GetNumber())
+	job.Attempts = append(job.GetAttempts(), next)
 	rec.Suspect, rec.Hold, rec.Held, rec.Batch = false, false, false, ""
 }
 
@@ -198,10 +201,8 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 	n := t.e.mem.node(parent.GetJob().GetId())
 	parent.Positions = parent.Positions[:0]
 	parent.NotBefore = nil
-	current(parent).State = dagbridgev1.Job_FAILED
-	nextAttempt(parent)
-	parent.Job.NativeId = ""
-	parent.Native = parent.GetNative() && parent.GetJob().GetStartTime() == nil
+	var again []*storev1.JobRecord
+	next := &dagbridgev1.Attempt{}
 	for pos, id := range n.kids {
 		kid := t.rec(id)
 		if kid.GetJob().GetState() != dagbridgev1.Job_ACCEPTED {
@@ -214,11 +215,16 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 		if kid.GetNotBefore() != nil && kid.GetNotBefore().AsTime().After(parent.GetNotBefore().AsTime()) {
 			parent.NotBefore = kid.GetNotBefore()
 		}
-		kid = proto.CloneOf(kid)
+		next = together(next, following(n.task, current(kid)))
+		again = append(again, proto.CloneOf(kid))
+	}
+	current(parent).State = dagbridgev1.Job_FAILED
+	nextAttempt(parent, next)
+	parent.Job.NativeId = ""
+	parent.Native = parent.GetNative() && parent.GetJob().GetStartTime() == nil
+	for _, kid := range again {
 		kid.NotBefore = nil
-		kid.Job.Attempts = append(kid.Job.Attempts, &dagbridgev1.Attempt{
-			Number: current(parent).GetNumber(), Cluster: kid.Job.GetCluster(), State: dagbridgev1.Job_ACCEPTED, Token: current(parent).GetToken(),
-		})
+		kid.Job.Attempts = append(kid.Job.Attempts, proto.CloneOf(next))
 		t.Put(kid)
 	}
 }

@@ -30,6 +30,8 @@ type world struct {
 	fuse int
 	// runs of programs, by job id.
 	runs map[string][]*run
+	// asked of the scheduler, by token.
+	asked map[string]asked
 	// onStart checks what must hold when a program starts.
 	onStart func(jobID string, token string)
 }
@@ -37,9 +39,19 @@ type world struct {
 // run is one execution of a program.
 type run struct {
 	token   string
+	node    string
 	running bool
 	code    int32
 	killed  bool
+	// cause of the kill, where it was the scheduler's doing.
+	cause string
+}
+
+// asked is what a native job was submitted with.
+type asked struct {
+	memory  string
+	limit   time.Duration
+	exclude []string
 }
 
 func (w *world) point() {
@@ -111,6 +123,8 @@ type simJob struct {
 	startAt  time.Time
 	skip     []int32
 	guard    []translators.InputJob
+	node     string
+	exclude  []string
 	restarts int
 	foreign  bool
 	run      *run
@@ -172,9 +186,14 @@ func (s *sim) submitOne(sub translators.Submission) backend.SubmitResult {
 			return backend.SubmitResult{Outcome: backend.Refused, Message: "Invalid partition name specified"}
 		}
 	}
+	if !slices.ContainsFunc(simNodes, func(node string) bool { return !slices.Contains(sub.ExcludeNodes, node) }) {
+		return backend.SubmitResult{Outcome: backend.Refused, Message: "Requested node configuration is not available"}
+	}
 	id := s.take(sub)
 	return backend.SubmitResult{Outcome: backend.Submitted, Ref: backend.NativeRef{ID: id, Token: sub.Token, SubmitTime: s.w.now}}
 }
+
+var simNodes = []string{"n1", "n2"}
 
 // take makes the native job.
 func (s *sim) take(sub translators.Submission) string {
@@ -184,7 +203,10 @@ func (s *sim) take(sub translators.Submission) string {
 	s.logf("takes %s as %s held=%v depends=%v", sub.Token, id, sub.Hold, sub.Depends.Terms)
 	one := simJob{
 		id: id, position: -1, token: sub.Token, jobID: sub.Job.GetId(), state: dagbridgev1.Job_SUBMITTED, held: sub.Hold,
-		depends: sub.Depends, submit: s.w.now, skip: sub.Task.GetSkipExitCodes(), guard: sub.Guard,
+		depends: sub.Depends, submit: s.w.now, skip: sub.Task.GetSkipExitCodes(), guard: sub.Guard, exclude: sub.ExcludeNodes,
+	}
+	if s.w.asked != nil {
+		s.w.asked[sub.Token] = asked{sub.Task.GetResources().GetMemory(), sub.Task.GetResources().GetTimeLimit().AsDuration(), sub.ExcludeNodes}
 	}
 	if len(sub.Instances) == 0 {
 		s.jobs = append(s.jobs, &one)
@@ -299,7 +321,8 @@ func (s *sim) lookOne(ref backend.NativeRef, pos int) backend.Observation {
 
 func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 	obs.State, obs.Reason, obs.Held = j.state, j.reason, j.held
-	obs.SubmitTime, obs.StartTime, obs.EndTime = j.submit, j.startAt, j.ended
+	obs.SubmitTime, obs.StartTime, obs.EndTime, obs.Node = j.submit, j.startAt, j.ended, j.node
+	obs.Infrastructure = isInfrastructure(j.reason)
 	if j.state == dagbridgev1.Job_SUBMITTED {
 		obs.DependenciesKnown = true
 		for _, d := range j.depends.Terms {
@@ -534,7 +557,12 @@ func (s *sim) begin(j *simJob) {
 	s.start[key] = marker{j.id, j.restarts}
 	j.state, j.startAt, j.reason = dagbridgev1.Job_RUNNING, s.w.now, ""
 	s.w.onStart(j.jobID, j.token)
-	j.run = &run{token: j.token, running: true}
+	for _, node := range simNodes {
+		if j.node = node; !slices.Contains(j.exclude, node) {
+			break
+		}
+	}
+	j.run = &run{token: j.token, node: j.node, running: true}
 	s.w.runs[j.jobID] = append(s.w.runs[j.jobID], j.run)
 }
 
@@ -548,8 +576,10 @@ func (s *sim) go1(j *simJob) {
 		}
 		return
 	}
-	if s.w.chance(12, "node failure") {
-		s.kill(j, dagbridgev1.Job_FAILED, "NODE_FAIL")
+	if s.w.chance(6, "not of its own doing") {
+		cause := rapid.SampledFrom([]string{"NODE_FAIL", "PREEMPTED", causeTime, causeMemory}).Draw(s.w.t, "cause")
+		j.run.cause = cause
+		s.kill(j, dagbridgev1.Job_FAILED, cause)
 		return
 	}
 	s.finish(j)

@@ -104,6 +104,10 @@ func (t *txn) submitted(c *cluster, n *node, sub translators.Submission, r backe
 	case backend.Submitted:
 		t.recorded(c, n, sub, r)
 	case backend.Refused:
+		if len(sub.ExcludeNodes) > 0 {
+			t.anywhere(n, r.Message)
+			return
+		}
 		t.refused(n, r.Message)
 	case backend.Busy:
 		t.unbatch(rec.GetBatch())

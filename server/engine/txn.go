@@ -171,6 +171,7 @@ func (t *txn) settleParents() {
 			if to != dagbridgev1.Job_SUCCEEDED {
 				job.Reason, job.Message = "INSTANCES", fmt.Sprintf("instances by state: %s", countsText(job.GetCounts()))
 			}
+			t.awaitTry(parent, t.e.mem.node(job.GetId()).task)
 		case to == dagbridgev1.Job_RUNNING:
 			job.EndTime = nil
 			if job.GetStartTime() == nil {
@@ -261,7 +262,9 @@ func (t *txn) decide(n *node) (graph.Decision, string) {
 			timed = timed || u.edge.GetDelay() != nil
 			continue
 		}
-		if c := up.GetJob().GetCounts(); len(c) > 0 {
+		tryAgain := mayBeTriedAgain(up, t.now)
+		timed = timed || tryAgain
+		if c := up.GetJob().GetCounts(); len(c) > 0 && !tryAgain {
 			for state, k := range states(c) {
 				for range k {
 					counts.Add(state, u.setup)
@@ -271,8 +274,8 @@ func (t *txn) decide(n *node) (graph.Decision, string) {
 			continue
 		}
 		state := up.GetJob().GetState()
-		if mayBeTriedAgain(up, t.now) {
-			state, timed = dagbridgev1.Job_RUNNING, true
+		if tryAgain {
+			state = dagbridgev1.Job_RUNNING
 		}
 		counts.Add(state, u.setup)
 		blame(up, u.task, state)

@@ -27,6 +27,7 @@ func Check(w *dagbridgev1.Workflow, known func(*dagbridgev1.TaskKey) bool) trans
 		c.checkProgram(at, t)
 		c.checkEnv(at, t)
 		c.checkResources(at, t)
+		c.checkRetry(at, t)
 		c.checkArray(at, t)
 		c.checkEdges(i, at, t)
 		c.checkTeardown(i, at, t)

@@ -130,6 +130,33 @@ func TestCheck(t *testing.T) {
 		{"quantities", tasks(key + `"resources": {"cpu": "-1", "memory": "16 GB"}, ` + command),
 			[]string{`tasks[0].resources.cpu: "-1" is negative`, `tasks[0].resources.memory: "16 GB" is no amount of memory: write 16G or 16Gi`}},
 
+		{"requests that grow", tasks(key + `"resources": {"memory": "1Gi", "timeLimit": "60s"}, "skipExitCodes": [99], "retry": {"maxRetries": 2,
+			"finalExitCodes": [2], "memoryGrowth": {"factor": 1.5, "max": "4Gi"}, "timeLimitGrowth": {"factor": 2, "max": "1h"}}, ` + command), nil},
+		{"requests that grow without an end", tasks(key + `"resources": {"memory": "1Gi", "timeLimit": "60s"},
+			"retry": {"maxRetries": 2, "memoryGrowth": {"factor": 1.5}, "timeLimitGrowth": {}}, ` + command), nil},
+		{"nothing to grow from", tasks(key + `"resources": {"memory": "0"}, "retry": {"maxRetries": 2, "memoryGrowth": {"factor": 2}, "timeLimitGrowth": {"factor": 2}}, ` + command),
+			[]string{`tasks[0].retry.memoryGrowth: there is nothing to grow from: set resources.memory`,
+				`tasks[0].retry.timeLimitGrowth: there is nothing to grow from: set resources.timeLimit`}},
+		{"requests that shrink", tasks(key + `"resources": {"memory": "1Gi", "timeLimit": "60s"}, "skipExitCodes": [2, 99],
+			"retry": {"maxRetries": 2, "backoff": "60s", "maxBackoff": "30s", "finalExitCodes": [1, 2],
+			"memoryGrowth": {"factor": 0.5, "max": "1Mi"}, "timeLimitGrowth": {"factor": 0.9, "max": "30s"}}, ` + command),
+			[]string{
+				`tasks[0].retry.maxBackoff: is 30s, and the first pause, backoff, is 1m0s already: make it at least as long`,
+				`tasks[0].retry.finalExitCodes[1]: exit code 2 is among skipExitCodes: it means that the task is skipped or that it has failed for good, not both`,
+				`tasks[0].retry.memoryGrowth.factor: is 0.5, by which a request shrinks: give 1 or more`,
+				`tasks[0].retry.memoryGrowth.max: "1Mi" is less than what is asked for at first, resources.memory of "1Gi"`,
+				`tasks[0].retry.timeLimitGrowth.factor: is 0.9, by which a request shrinks: give 1 or more`,
+				`tasks[0].retry.timeLimitGrowth.max: "30s" is less than what is asked for at first, resources.timeLimit of 1m0s`,
+			}},
+		{"limits that are none", tasks(key + `"resources": {"memory": "1Gi", "timeLimit": "60s"},
+			"retry": {"memoryGrowth": {"factor": 2, "max": "4 GB"}, "timeLimitGrowth": {"factor": 2, "max": "1-00:00:00"}}, ` + command),
+			[]string{
+				`tasks[0].retry.memoryGrowth.max: "4 GB" is no amount of memory: write 4G or 4Gi`,
+				`tasks[0].retry.timeLimitGrowth.max: "1-00:00:00" is no duration: write "86400s" or "24h"`,
+			}},
+		{"a limit beyond all", tasks(key + `"resources": {"timeLimit": "60s"}, "retry": {"timeLimitGrowth": {"factor": 2, "max": "9000h"}}, ` + command),
+			[]string{`tasks[0].retry.timeLimitGrowth.max: "9000h" is more than a year, 31622400s`}},
+
 		{"a tear-down of what is none", tasks(key+`"setup": true, "teardown": {"of": ["w", "make", "t", "before"]}, `+command,
 			`"key": {"task": "w"}, `+command, `"key": {"task": "maker"}, "setup": true, `+command),
 			[]string{

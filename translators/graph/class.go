@@ -51,7 +51,8 @@ func branches(t *dagbridgev1.Task) bool { return t.GetSkipUnless() != nil || t.G
 
 // retries says whether a failure of a task may be followed by another attempt or try.
 func retries(t *dagbridgev1.Task) bool {
-	return t.GetRetry().GetMaxRetries() > 0 || t.GetMaxTries() > 1 || t.AtMostOnce != nil && !t.GetAtMostOnce()
+	budgets := t.GetRetry().GetMaxRetries() + t.GetRetry().GetMaxInfrastructureRetries()
+	return budgets > 0 || t.GetMaxTries() > 1 || t.AtMostOnce != nil && !t.GetAtMostOnce()
 }
 
 // grouping is the upstreams of a task by class. Edges with a condition are no part of it: the rule does not count them.

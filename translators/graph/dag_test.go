@@ -8,13 +8,14 @@ import (
 )
 
 // dag builds tasks from lines like "join none_failed < a b": a name, a trigger rule if it is not the default, and the
-// upstreams. A name may carry marks: "!" set-up, "?" may skip itself by its exit code, "*" an array of three, "+" is retried.
+// upstreams. A name may carry marks: "!" set-up, "?" may skip itself by its exit code, "*" an array of three, "+" is retried,
+// "~" is retried after a node has failed.
 func dag(lines ...string) []*dagbridgev1.Task {
 	var tasks []*dagbridgev1.Task
 	for _, line := range lines {
 		head, upstream, _ := strings.Cut(line, "<")
 		words := strings.Fields(head)
-		name := strings.TrimRight(words[0], "!?*+")
+		name := strings.TrimRight(words[0], "!?*+~")
 		t := &dagbridgev1.Task{
 			Key:         &dagbridgev1.TaskKey{Deployment: "default", Orchestrator: "o", Workflow: "w", Run: "r", Task: name},
 			Command:     &dagbridgev1.Command{Argv: []string{"true"}},
@@ -35,6 +36,8 @@ func dag(lines ...string) []*dagbridgev1.Task {
 				t.Array = &dagbridgev1.Array{Items: []*dagbridgev1.Array_Item{{}, {}, {}}}
 			case '+':
 				t.Retry = &dagbridgev1.Retry{MaxRetries: 1}
+			case '~':
+				t.Retry = &dagbridgev1.Retry{MaxInfrastructureRetries: 1}
 			}
 		}
 		for _, up := range strings.Fields(upstream) {

@@ -15,11 +15,7 @@ func MapIndex(position int) []int32 { return []int32{int32(position)} }
 // common are shared with the array's task, not copied: both are to be left as they are.
 func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
 	item := t.GetArray().GetItems()[position]
-	instance := &dagbridgev1.Task{}
-	t.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		instance.ProtoReflect().Set(field, value)
-		return true
-	})
+	instance := shallow(t)
 	instance.Array = nil
 	instance.Key = unmapped(t.GetKey())
 	instance.Key.MapIndex = MapIndex(position)
@@ -35,4 +31,14 @@ func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
 		instance.Command = &dagbridgev1.Command{Argv: argv}
 	}
 	return instance
+}
+
+// shallow is a copy of a task that shares all of its parts.
+func shallow(t *dagbridgev1.Task) *dagbridgev1.Task {
+	copied := &dagbridgev1.Task{}
+	t.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		copied.ProtoReflect().Set(field, value)
+		return true
+	})
+	return copied
 }

@@ -30,6 +30,10 @@ func TestNativesByRule(t *testing.T) {
 		{"all_done and a retry", []string{"a+", "x all_done < a"},
 			"held: when a has failed and is to be tried again, afterany starts it and all_done does not"},
 
+		{"all_done and a retry after a node has failed", []string{"a~", "x all_done < a"},
+			"held: when a has failed and is to be tried again, afterany starts it and all_done does not"},
+		{"afterok stands a retry after a node has failed", []string{"a~", "x < a"}, "afterok:a"},
+
 		{"all_failed", []string{"a", "b", "x all_failed < a b"}, "afternotok:a,afternotok:b"},
 		{"all_failed and a skip", []string{"a?", "x all_failed < a"}, "held: when a is skipped, afternotok starts it and all_failed does not"},
 		{"all_failed of an array", []string{"a*", "x all_failed < a"},

@@ -105,7 +105,7 @@ func normalizeTask(t *dagbridgev1.Task, w *dagbridgev1.Workflow) {
 			t.Retry.Backoff = durationpb.New(30 * time.Second)
 		}
 		if t.Retry.MaxBackoff == nil {
-			t.Retry.MaxBackoff = durationpb.New(600 * time.Second)
+			t.Retry.MaxBackoff = durationpb.New(max(600*time.Second, t.Retry.Backoff.AsDuration()))
 		}
 	}
 	if t.Resources == nil {

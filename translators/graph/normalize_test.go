@@ -46,6 +46,15 @@ func TestNormalize(t *testing.T) {
 			    "cluster": "hpc", "triggerRule": "all_success", "resources": {"nodes": 1, "tasksPerNode": 1}, ` + defaults + `}]}`,
 		},
 		{
+			"a pause is never capped below the first",
+			`{"run": {"orchestrator": "o", "workflow": "w", "run": "r"}, "tasks": [{"key": {"task": "a"}, "retry": {}}, {"key": {"task": "b"}, "retry": {"backoff": "3600s"}}]}`,
+			`{"run": {"deployment": "default", "orchestrator": "o", "workflow": "w", "run": "r", "tryNumber": 1, "mode": "ALL"}, ` + policies + `,
+			  "tasks": [{"key": {"deployment": "default", "orchestrator": "o", "workflow": "w", "run": "r", "task": "a"}, "tryNumber": 1, "retry": {"backoff": "30s", "maxBackoff": "600s"},
+			    "triggerRule": "all_success", "resources": {"nodes": 1, "tasksPerNode": 1}, ` + defaults + `},
+			   {"key": {"deployment": "default", "orchestrator": "o", "workflow": "w", "run": "r", "task": "b"}, "tryNumber": 1, "retry": {"backoff": "3600s", "maxBackoff": "3600s"},
+			    "triggerRule": "all_success", "resources": {"nodes": 1, "tasksPerNode": 1}, ` + defaults + `}]}`,
+		},
+		{
 			"what is there stays",
 			`{"run": {}, "tasks": [{"key": {"deployment": "d", "orchestrator": "o", "workflow": "w", "run": "r", "task": "a"}, "tryNumber": 3, "uid": "u",
 			    "maxTries": 4, "retryWindow": "1s", "cluster": "c", "launch": "PER_TASK", "atMostOnce": false, "triggerRule": "one_done",

@@ -97,6 +97,7 @@ func readCase(t *testing.T, file string) (slurm.Site, translators.Submission) {
 		// Tasks that go in together.
 		Tasks       []json.RawMessage
 		MaxParallel int
+		Exclude     []string
 		Hold        bool
 	}
 	in.Site = slurm.Site{WorkDir: "/shared/dagbridge", User: "svc"}
@@ -105,6 +106,7 @@ func readCase(t *testing.T, file string) (slurm.Site, translators.Submission) {
 	require.NoError(t, protojson.Unmarshal(in.Task, task))
 	s := submission(task)
 	s.Instances, s.MaxParallel, s.Depends, s.Inputs, s.Hold = in.Instances, in.MaxParallel, in.Depends, in.Inputs, in.Hold
+	s.ExcludeNodes = in.Exclude
 	for i, text := range in.Tasks {
 		own := &dagbridgev1.Task{}
 		require.NoError(t, protojson.Unmarshal(text, own))
@@ -118,7 +120,7 @@ var fields = map[string]string{
 	"job-name": "name", "chdir": "current_working_directory", "output": "standard_output", "error": "standard_error",
 	"ntasks": "tasks", "ntasks-per-node": "tasks_per_node", "mem": "memory_per_node", "time": "time_limit",
 	"kill-on-invalid-dep": "kill_on_invalid_dependency", "constraint": "constraints", "mem-per-cpu": "memory_per_cpu",
-	"tmp": "temporary_disk_per_node",
+	"tmp": "temporary_disk_per_node", "exclude": "exclude_nodes",
 }
 
 // TestTheDirectivesSayWhatTheDescriptionSays reads the #SBATCH lines and the arguments back and compares them with the

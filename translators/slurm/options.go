@@ -198,10 +198,27 @@ func (t *translation) options() {
 		t.job.Gres = strings.Trim(t.job.Gres+","+more, ",")
 		delete(t.job.Options, "gres")
 	}
+	t.exclude()
 	if _, ok := given["signal"]; ok && !t.perTask() {
 		t.notice(`slurm.options["signal"]: Slurm sends it to what srun has started, not to the job script's own program; ` +
 			`use launch PER_TASK, or srun in the script`)
 	}
+}
+
+// exclude leaves out the nodes that failed earlier attempts, beside those that the task itself leaves out.
+func (t *translation) exclude() {
+	failed := strings.Join(t.submission.ExcludeNodes, ",")
+	if failed == "" {
+		return
+	}
+	if list, ok := t.job.Options["nodelist"]; ok {
+		t.notice(`slurm.options["nodelist"] wants %s; that an earlier attempt failed on %s does not count`, list, failed)
+		return
+	}
+	if t.job.Options == nil {
+		t.job.Options = map[string]string{}
+	}
+	t.job.Options["exclude"] = strings.Trim(t.job.Options["exclude"]+","+failed, ",")
 }
 
 // refuseOption says why an option is not taken; "" when it is.

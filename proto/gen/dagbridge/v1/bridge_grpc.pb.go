@@ -67,6 +67,8 @@ type BridgeServiceClient interface {
 	// WatchJobs sends the current state of the chosen jobs, then every change, with bookmarks between. Further requests on
 	// the stream add to, or take from, what is watched. Over REST it is POST /v1/jobs:watch with one request.
 	WatchJobs(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WatchJobsRequest, WatchJobsResponse], error)
+	// CancelJob asks for the end of a job. A job that has ended stays as it is; but where others wait for another try of it
+	// (maxTries, retryWindow), this says that there will be none.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
 	// BatchCancelJobs cancels many jobs and answers for each.
 	BatchCancelJobs(ctx context.Context, in *BatchCancelJobsRequest, opts ...grpc.CallOption) (*BatchCancelJobsResponse, error)
@@ -308,6 +310,8 @@ type BridgeServiceServer interface {
 	// WatchJobs sends the current state of the chosen jobs, then every change, with bookmarks between. Further requests on
 	// the stream add to, or take from, what is watched. Over REST it is POST /v1/jobs:watch with one request.
 	WatchJobs(grpc.BidiStreamingServer[WatchJobsRequest, WatchJobsResponse]) error
+	// CancelJob asks for the end of a job. A job that has ended stays as it is; but where others wait for another try of it
+	// (maxTries, retryWindow), this says that there will be none.
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
 	// BatchCancelJobs cancels many jobs and answers for each.
 	BatchCancelJobs(context.Context, *BatchCancelJobsRequest) (*BatchCancelJobsResponse, error)
