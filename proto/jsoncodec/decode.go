@@ -2,6 +2,7 @@ package jsoncodec
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -220,6 +221,10 @@ func (d *decoder) scalar(fd protoreflect.FieldDescriptor) (v protoreflect.Value)
 		if n, ok := d.integer(64); ok {
 			v = protoreflect.ValueOfInt64(n)
 		}
+	case protoreflect.DoubleKind:
+		if f, ok := d.double(); ok {
+			v = protoreflect.ValueOfFloat64(f)
+		}
 	case protoreflect.EnumKind:
 		v = d.enum(fd.Enum())
 	case protoreflect.BytesKind:
@@ -279,6 +284,26 @@ func (d *decoder) integer(bits int) (int64, bool) {
 	}
 	d.fault("must be an integer, not %s", found)
 	return 0, false
+}
+
+// double takes a number, or a string of one.
+func (d *decoder) double() (float64, bool) {
+	found, raw := d.found(), d.take()
+	text := string(raw)
+	if raw[0] == '"' {
+		text, _ = unquote(raw)
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case strings.Trim(text, "0123456789+-.eE") != "" || errors.Is(err, strconv.ErrSyntax):
+		if found == "a string" {
+			found = fmt.Sprintf("%.100s", raw)
+		}
+		d.fault("must be a number, not %s", found)
+	case err != nil:
+		d.fault("is larger than any number here can be: %.100s", raw)
+	}
+	return f, err == nil && strings.Trim(text, "0123456789+-.eE") == ""
 }
 
 func (d *decoder) enum(ed protoreflect.EnumDescriptor) (v protoreflect.Value) {

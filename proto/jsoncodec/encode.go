@@ -150,6 +150,12 @@ func appendValue(b []byte, fd protoreflect.FieldDescriptor, v protoreflect.Value
 		b = append(b, '"')
 		b = strconv.AppendInt(b, v.Int(), 10)
 		return append(b, '"'), nil
+	case protoreflect.DoubleKind:
+		text, err := json.Marshal(v.Float()) // what is not finite has no JSON
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", fd.FullName(), err)
+		}
+		return append(b, text...), nil
 	case protoreflect.BytesKind:
 		b = append(b, '"')
 		b = base64.StdEncoding.AppendEncode(b, v.Bytes())

@@ -31,11 +31,11 @@ func TestMarshal(t *testing.T) {
 		},
 		"absent messages and optional fields are not": {
 			&dagbridgev1.Attempt{Number: 1},
-			`{"number":1,"cluster":"","nativeId":"","node":"","state":"STATE_UNSPECIFIED","reason":"","message":"","nativeDigest":"","token":"","indices":""}`,
+			`{"number":1,"cluster":"","nativeId":"","node":"","state":"STATE_UNSPECIFIED","reason":"","message":"","nativeDigest":"","token":"","indices":"","memory":"","excludedNodes":[]}`,
 		},
 		"an exit code of 0 is known": {
 			&dagbridgev1.Attempt{State: dagbridgev1.Job_SUCCEEDED, ExitCode: proto.Int32(0)},
-			`{"number":0,"cluster":"","nativeId":"","node":"","state":"SUCCEEDED","reason":"","message":"","exitCode":0,"nativeDigest":"","token":"","indices":""}`,
+			`{"number":0,"cluster":"","nativeId":"","node":"","state":"SUCCEEDED","reason":"","message":"","exitCode":0,"nativeDigest":"","token":"","indices":"","memory":"","excludedNodes":[]}`,
 		},
 		"json as it was written": {
 			&dagbridgev1.PutOutputsRequest{Id: "x", Outputs: map[string]*dagbridgev1.Json{
@@ -92,7 +92,7 @@ func TestUnmarshalFaults(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"an unknown field, with its path": {
 			`{"task": {"retry": {"maxRetry": 1}}}`,
-			`task.retry.maxRetry: unknown field; there are maxRetries, backoff, maxBackoff`,
+			`task.retry.maxRetry: unknown field; there are maxRetries, backoff, maxBackoff, maxInfrastructureRetries, finalExitCodes, memoryGrowth, timeLimitGrowth`,
 		},
 		"all faults at once": {
 			`{"task": {"env": {"A=B": 1, "C": null}, "tryNumber": "one", "upstream": [{"instances": "SOME"}, 5], "setup": 1}, "x": 1}`,
@@ -114,8 +114,11 @@ func TestUnmarshalFaults(t *testing.T) {
 			`{"task": {"env": {"A": "1", "\u0041": "2"}}}`,
 			`task.env.A: is there twice`,
 		},
-		"a number too large":   {`{"task": {"tryNumber": 2147483648}}`, `task.tryNumber: must be an integer of 32 bits, not 2147483648`},
-		"a fraction":           {`{"task": {"tryNumber": 1.5}}`, `task.tryNumber: must be an integer of 32 bits, not 1.5`},
+		"a number too large": {`{"task": {"tryNumber": 2147483648}}`, `task.tryNumber: must be an integer of 32 bits, not 2147483648`},
+		"a fraction":         {`{"task": {"tryNumber": 1.5}}`, `task.tryNumber: must be an integer of 32 bits, not 1.5`},
+		"a number that is none": {`{"task": {"retry": {"memoryGrowth": {"factor": "twice"}, "timeLimitGrowth": {"factor": true}}}}`,
+			"task.retry.memoryGrowth.factor: must be a number, not \"twice\"\ntask.retry.timeLimitGrowth.factor: must be a number, not a boolean"},
+		"a number beyond all":  {`{"task": {"retry": {"memoryGrowth": {"factor": 1e999}}}}`, `task.retry.memoryGrowth.factor: is larger than any number here can be: 1e999`},
 		"a duration":           {`{"task": {"retryWindow": "1h"}}`, `task.retryWindow: must be a duration in seconds such as "90s" or "0.5s", not "1h"`},
 		"a list":               {`{"task": {"fallbacks": "x"}}`, `task.fallbacks: must be a list, not a string`},
 		"a map":                {`{"task": {"env": []}}`, `task.env: must be an object, not a list`},
@@ -160,6 +163,10 @@ func TestUnmarshalTakes(t *testing.T) {
 		"integers in each form": {
 			`{"waitFor": 1, "tasks": [{"tryNumber": "3", "maxTries": 3.0, "skipExitCodes": [1e2]}]}`,
 			&dagbridgev1.Workflow{WaitFor: dagbridgev1.WaitFor_ACCEPTED, Tasks: []*dagbridgev1.Task{{TryNumber: 3, MaxTries: 3, SkipExitCodes: []int32{100}}}},
+		},
+		"numbers in each form": {
+			`{"tasks": [{"retry": {"memoryGrowth": {"factor": 1.5}, "timeLimitGrowth": {"factor": "2"}}}]}`,
+			&dagbridgev1.Workflow{Tasks: []*dagbridgev1.Task{{Retry: &dagbridgev1.Retry{MemoryGrowth: &dagbridgev1.Growth{Factor: 1.5}, TimeLimitGrowth: &dagbridgev1.Growth{Factor: 2}}}}},
 		},
 		"escapes": {
 			`{"name": "\u0041\ud83d\ude00\n\/\"\\\b\f\r\t"}`,

@@ -26,6 +26,7 @@ var sentences = map[string]string{
 	`^[^=\x00-\x1f\x7f]+$`: "must be a name without '=' and control characters",
 	`^[^=\p{Cc}]+$`:        "must be a name without '=' and control characters",
 	`^[A-Za-z0-9._-]*$`:    "must be of letters, digits, '.', '_' and '-'",
+	`^[A-Za-z0-9._-]*\$?$`: "must be of letters, digits, '.', '_' and '-', with a '$' at most at its end",
 	`^[^\p{Cc}\s]*$`:       "must not have spaces or control characters",
 	`^[a-z0-9-]+$`:         "must be a long option of sbatch's without the dashes: small letters, digits and '-'",
 	`^(/\P{Cc}*)?$`:        "must be an absolute path without control characters",
