@@ -66,12 +66,14 @@ const (
 	AfterNotOK DependencyType = "afternotok"
 	AfterAny   DependencyType = "afterany"
 	AfterCorr  DependencyType = "aftercorr"
+	// Singleton waits for no job in particular: no other one of this name and user may run.
+	Singleton DependencyType = "singleton"
 )
 
 // Dependency is one edge that the scheduler keeps.
 type Dependency struct {
 	Type DependencyType
-	// NativeID of the upstream's current attempt ("1234", "1234_7").
+	// NativeID of the upstream's current attempt ("1234", "1234_7"); empty of Singleton.
 	NativeID string
 	// Delay after the upstream's start, with After only; whole minutes.
 	Delay time.Duration

@@ -204,6 +204,8 @@ type Observation struct {
 	NeverSatisfied bool
 	// Dependencies are the native ids it still waits for, as the scheduler tells them; nil when a look does not tell.
 	Dependencies []string
+	// Failed are those of Dependencies that, by the scheduler's word, can hold no more.
+	Failed []string
 	// DependenciesKnown: the look told them, be they none.
 	DependenciesKnown bool
 	ExitCode          *int32

@@ -302,7 +302,7 @@ func (a *admission) putRun(t *txn) {
 // make puts a new job and, of an array, its instances.
 func (a *admission) make(t *txn, one *planned, batch string) string {
 	task := one.task
-	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native })
+	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native && !e.Foreign })
 	rec := &storev1.JobRecord{
 		Job: a.job(t, task, one.cluster.Name), Ready: native || len(task.GetUpstream()) == 0, Native: native,
 		Batch: batch, Hold: one.hold, Unrolled: one.unrolled, AnyDependency: one.verdict.Any,

@@ -227,13 +227,11 @@ func (m *memory) stale(n *node, now translators.Dependencies) bool {
 	if !n.seen.DependenciesKnown {
 		return false
 	}
-	counts := func(id string) bool {
-		return slices.ContainsFunc(now.Terms, func(d translators.Dependency) bool { return d.NativeID == id })
-	}
-	if slices.ContainsFunc(n.seen.Dependencies, func(id string) bool { return !counts(id) }) {
+	ids := waitsFor(now)
+	if slices.ContainsFunc(n.seen.Dependencies, func(id string) bool { return !slices.Contains(ids, id) }) {
 		return true
 	}
-	return n.rec.GetHold() && len(n.seen.Dependencies) < len(now.Terms) && m.upstreamsShown(n)
+	return n.rec.GetHold() && len(n.seen.Dependencies) < len(ids) && m.upstreamsShown(n)
 }
 
 // dependenciesShown: a job that is held only until the scheduler has shown its dependencies may be released. mu is held.
@@ -245,8 +243,8 @@ func (m *memory) dependenciesShown(n *node) bool {
 	if !ok || !n.seen.DependenciesKnown {
 		return false
 	}
-	for _, d := range depends.Terms {
-		if !slices.Contains(n.seen.Dependencies, d.NativeID) {
+	for _, id := range waitsFor(depends) {
+		if !slices.Contains(n.seen.Dependencies, id) {
 			return false // it may have ended this very moment: its own news tells
 		}
 	}

@@ -131,7 +131,9 @@ func (e *Engine) submission(n *node) (translators.Submission, bool) {
 		}
 	}
 	ok := !n.isArray() || len(sub.Instances) > 0
-	if ok && rec.GetNative() {
+	if ok && !rec.GetNative() {
+		sub.Depends.Terms = foreign(n)
+	} else if ok {
 		if sub.Depends, ok = m.depends(n); !n.rec.GetHold() && !n.rec.GetAnyDependency() {
 			sub.Guard = m.guard(n)
 		}
@@ -179,7 +181,7 @@ func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 		}
 		switch {
 		case kind == "":
-			continue // the rule does not wait for it
+			continue // the rule does not wait for it, or it is foreign
 		case !graph.IsTerminal(state) && up != nil:
 		case satisfies(kind, state) && d.Any:
 			return translators.Dependencies{}, true // one is enough, and this is it
@@ -196,6 +198,7 @@ func (m *memory) depends(n *node) (translators.Dependencies, bool) {
 			Type: kind, NativeID: id, Delay: u.edge.GetDelay().AsDuration(),
 		})
 	}
+	d.Terms = append(d.Terms, foreign(n)...)
 	// Of alternatives that have all failed none may be dropped: what is left would be nothing to wait for.
 	return d, !d.Any || len(d.Terms) > 0
 }

@@ -87,6 +87,10 @@ func (r *resolver) edges(n *node) []upstream {
 	ups := make([]upstream, 0, len(n.task.GetUpstream()))
 	for _, edge := range n.task.GetUpstream() {
 		key := graph.Upstream(n.task, edge)
+		if key == nil { // foreign: there is no job here to look at
+			ups = append(ups, upstream{edge: edge})
+			continue
+		}
 		text := graph.KeyString(key)
 		up, ok := r.found[text]
 		if !ok {

@@ -186,6 +186,7 @@ func (t *txn) observed(c *cluster, obs backend.Observation, end ending, asOf tim
 			return // the next look tries again
 		}
 		t.attemptEnded(n, id, obs, end)
+	case len(obs.Failed) > 0 && !t.cancelled(rec) && t.foreignFailed(n, obs):
 	case obs.State != dagbridgev1.Job_STATE_UNSPECIFIED:
 		t.moves(id, obs)
 	default:

@@ -56,7 +56,7 @@ func plan(p *prepared, faults translators.Faults) (*dagbridgev1.Plan, error) {
 		out.Tasks = append(out.Tasks, p.plannedTask(one))
 		for k, edge := range one.verdict.Edges {
 			out.Edges = append(out.Edges, &dagbridgev1.Plan_PlannedEdge{
-				From: graph.Upstream(one.task, one.task.GetUpstream()[k]).GetTask(), To: one.task.GetKey().GetTask(), Native: edge.Native, Why: edge.Why,
+				From: cmp.Or(graph.Upstream(one.task, one.task.GetUpstream()[k]).GetTask(), edge.From), To: one.task.GetKey().GetTask(), Native: edge.Native, Why: edge.Why,
 			})
 		}
 	}
@@ -70,7 +70,10 @@ func (p *prepared) plannedTask(one *planned) *dagbridgev1.Plan_PlannedTask {
 	sub.Depends.Any = one.verdict.Any
 	for k, edge := range one.verdict.Edges {
 		up := graph.Upstream(one.task, one.task.GetUpstream()[k])
-		if edge.Native {
+		switch {
+		case edge.Foreign:
+			sub.Depends.Terms = append(sub.Depends.Terms, graph.Foreign(one.task, one.task.GetUpstream()[k]))
+		case edge.Native:
 			sub.Depends.Terms = append(sub.Depends.Terms, translators.Dependency{
 				Type: edge.Type, NativeID: "<" + up.GetTask() + ">", Delay: one.task.GetUpstream()[k].GetDelay().AsDuration(),
 			})

@@ -57,6 +57,7 @@ func prepare(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (
 		case one.cluster.Backend == nil:
 			faults.Add(field+".cluster", "there is no cluster %q; there are: %s", task.GetCluster(), names(clusters))
 		case !faultIn(faults, field):
+			faults = append(faults, graph.CheckForeign(field, task, one.cluster.Name, one.cluster.Backend.Capabilities().Dependencies)...)
 			faults = append(faults, renderFaults(field, one)...)
 		}
 	}
@@ -143,6 +144,10 @@ func (p *prepared) judge(around surroundings) {
 	for _, one := range p.tasks {
 		for _, edge := range one.task.GetUpstream() {
 			key := graph.Upstream(one.task, edge)
+			if key == nil { // foreign
+				one.upstream = append(one.upstream, -1)
+				continue
+			}
 			i := p.find(key)
 			one.upstream = append(one.upstream, i)
 			if s := graph.KeyString(key); i < 0 && !outside[s] {
@@ -174,7 +179,9 @@ func (p *prepared) judge(around surroundings) {
 func (one *planned) holdBecause(why string) {
 	one.verdict.Held, one.verdict.Why = true, why
 	for i := range one.verdict.Edges {
-		one.verdict.Edges[i].Native, one.verdict.Edges[i].Why = false, why
+		if edge := &one.verdict.Edges[i]; !edge.Foreign {
+			edge.Native, edge.Why = false, why
+		}
 	}
 }
 
@@ -223,7 +230,7 @@ func (p *prepared) group() {
 			continue
 		}
 		for k, edge := range one.verdict.Edges {
-			if !edge.Native {
+			if !edge.Native || edge.Foreign {
 				continue
 			}
 			hasParent[i] = true
@@ -241,11 +248,11 @@ func (p *prepared) group() {
 	}
 }
 
-// dependencyTypes are those of its native edges, in the order of its edges; "" of the others.
+// dependencyTypes are those of its native edges, in the order of its edges; "" of the others and of foreign ones.
 func (one *planned) dependencyTypes() []string {
 	types := make([]string, len(one.verdict.Edges))
 	for k, edge := range one.verdict.Edges {
-		if edge.Native {
+		if edge.Native && !edge.Foreign {
 			types[k] = string(edge.Type)
 		}
 	}

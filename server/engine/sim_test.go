@@ -328,12 +328,14 @@ func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 		for _, d := range j.depends.Terms {
 			met, never := s.met(d, j.position)
 			if met && j.depends.Any {
-				obs.Dependencies, obs.NeverSatisfied = nil, false // one is enough
+				obs.Dependencies, obs.Failed, obs.NeverSatisfied = nil, nil, false // one is enough
 				break
 			}
 			if !met {
 				obs.Dependencies = append(obs.Dependencies, d.NativeID)
-				obs.NeverSatisfied = obs.NeverSatisfied || never
+				if never {
+					obs.NeverSatisfied, obs.Failed = true, append(obs.Failed, d.NativeID)
+				}
 			}
 		}
 	}

@@ -103,6 +103,9 @@ func TestCheck(t *testing.T) {
 			[]string{`tasks[0].upstream[0].key: task "t" waits for "o/w/r2/x", which was never submitted: submit it first, or make the edge optional`}},
 		{"an edge to single instances", tasks(key+command+`, "upstream": [{"task": "m"}]`, `"key": {"task": "m", "mapIndex": [0]}, `+command),
 			[]string{`tasks[0].upstream[0].task: task "t" waits for "m", which is there only under a map index: give each instance as a key with its mapIndex, or submit them as one array`}},
+		{"edges to what is not the gateway's", tasks(key + command + `, "upstream": [{"native": {"cluster": "c", "id": "1"}}, {"condition": "SINGLETON"}]`), nil},
+		{"a singleton of something", tasks(key + command + `, "upstream": [{"task": "before", "condition": "SINGLETON"}]`),
+			[]string{`tasks[0].upstream[0]: SINGLETON waits for all other jobs of the task's own name: leave task, key and native out`}},
 		{"a delay after an end", tasks(key + command + `, "upstream": [{"task": "before", "delay": "60s"}]`),
 			[]string{`tasks[0].upstream[0].delay: means something only with condition STARTED`}},
 		{"same index of unlike arrays", tasks(`"key": {"task": "a"}, "array": {"items": [{}, {}]}, `+command,
@@ -175,13 +178,12 @@ func TestCheck(t *testing.T) {
 		{"what this release does not do", `{"run": {"orchestrator": "o", "workflow": "w", "run": "r"}, "airflowDag": {"text": "{}"}, "kfpPipeline": "x", "parameters": {"rate": {"text": "1"}}, "conf": {"text": "{}"}, "logicalDate": "2026-01-01T00:00:00Z", "tasks": [{` +
 			key + `"fallbacks": ["k8s"], "container": {"image": "x"}, "when": {"cel": "true"}, "slurm": {"container": "oci"}, "kubernetes": {"queue": "q"},
 			"array": {"from": {"task": "before", "output": "o"}},
-			"upstream": [{"task": "before"}, {"native": {"cluster": "c", "id": "1"}}, {"task": "before", "condition": "SINGLETON"}]}]}`,
+			"upstream": [{"task": "before"}]}]}`,
 			[]string{
 				`airflowDag: is not supported yet`, `kfpPipeline: is not supported yet`, `parameters: is not supported yet`,
 				`conf: is not supported yet`, `logicalDate: is not supported yet`, `tasks[0].fallbacks: is not supported yet`,
 				`tasks[0].container: is not supported yet`, `tasks[0].when: is not supported yet`, `tasks[0].array.from: is not supported yet`,
 				`tasks[0].slurm.container: is not supported yet`, `tasks[0].kubernetes: is not supported yet`,
-				`tasks[0].upstream[1].native: is not supported yet`, `tasks[0].upstream[2].condition: SINGLETON is not supported yet`,
 			}},
 		{"options that say nothing", tasks(key + `"kubernetes": {}, ` + command), nil},
 	} {

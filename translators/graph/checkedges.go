@@ -19,6 +19,12 @@ func (c *checker) checkEdges(i int, task string, t *dagbridgev1.Task) {
 				targets++
 			}
 		}
+		if e.GetCondition() == dagbridgev1.Edge_SINGLETON {
+			if targets != 0 {
+				c.add(at(""), "SINGLETON waits for all other jobs of the task's own name: leave task, key and native out")
+			}
+			continue
+		}
 		if targets != 1 {
 			c.add(at(""), "needs exactly one of task, key and native, and has %d", targets)
 			continue

@@ -55,7 +55,8 @@ func retries(t *dagbridgev1.Task) bool {
 	return budgets > 0 || t.GetMaxTries() > 1 || t.AtMostOnce != nil && !t.GetAtMostOnce()
 }
 
-// grouping is the upstreams of a task by class. Edges with a condition are no part of it: the rule does not count them.
+// grouping is the upstreams of a task by class. Edges with a condition, and foreign ones, are no part of it: the rule does
+// not count them.
 type grouping struct {
 	list []group
 	// members are the edges of each group, and of is the group of each edge.
@@ -68,7 +69,7 @@ func (n *natives) groups(i int) grouping {
 	g := grouping{of: make([]int, len(upstream))}
 	at := map[class]int{}
 	for j, e := range upstream {
-		if e.GetCondition() != dagbridgev1.Edge_CONDITION_UNSPECIFIED {
+		if e.GetCondition() != dagbridgev1.Edge_CONDITION_UNSPECIFIED || isForeign(e) {
 			continue
 		}
 		c := n.classOf(i, j)

@@ -39,6 +39,8 @@ type EdgeVerdict struct {
 	// Upstream is its position among the nodes; of an array's instance the array's. -1: not among them.
 	Upstream int
 	Native   bool
+	// Foreign: see Foreign. It is native also of a task that is held.
+	Foreign bool
 	// Type of a native edge.
 	Type translators.DependencyType
 	// Why: the native dependency, or a sentence on what the scheduler cannot say.
@@ -47,13 +49,13 @@ type EdgeVerdict struct {
 
 // Verdict says whether the scheduler can keep all that a task waits for.
 type Verdict struct {
-	// Held: the gateway submits the task when its rule says so; no edge is native then. Otherwise the task goes to its
-	// scheduler together with its native edges; they are all it waits for. An edge that is not native then needs none: its
+	// Held: the gateway submits the task when its rule says so; no edge is native then but the foreign ones. Otherwise the task
+	// goes to its scheduler together with its native edges; they are all it waits for. An edge that is not native then needs none: its
 	// upstream has ended, or the rule waits for nothing.
 	Held bool
 	// Why it is held.
 	Why string
-	// Any: the native edges are alternatives, the first to be satisfied starts the task.
+	// Any: the native edges are alternatives, the first to be satisfied starts the task. None is foreign then.
 	Any bool
 	// Edges, one for each edge of the task, in order.
 	Edges []EdgeVerdict
@@ -104,6 +106,11 @@ func (n *natives) endsOf(i int) fates {
 	if len(t.GetSkipExitCodes()) > 0 || branches(t) {
 		ends |= setOf(fateSkipped)
 	}
+	for _, e := range t.GetUpstream() {
+		if Foreign(t, e).Type == translators.AfterOK {
+			ends |= setOf(fateUpstreamFailed)
+		}
+	}
 	return ends | endings(t.GetTriggerRule(), n.groups(i).list)
 }
 
@@ -113,10 +120,15 @@ func (n *natives) verdict(i int) Verdict {
 	v := Verdict{Edges: make([]EdgeVerdict, len(t.GetUpstream()))}
 	// Edges to what lives: those that the rule counts, and those with a condition of their own.
 	var counted, conditional []int
+	foreign := false
 	for j, e := range t.GetUpstream() {
 		u := n.upstream[i][j]
 		v.Edges[j] = EdgeVerdict{From: from(t, e), Upstream: u}
 		switch {
+		case isForeign(e):
+			foreign = true
+			v.Edges[j].keep(Foreign(t, e).Type, false)
+			v.Edges[j].Foreign = true
 		case u < 0 && e.GetOptional():
 			v.Edges[j].Why = "optional: it has ended, or was never submitted"
 		case u < 0 || n.nodes[u].over():
@@ -161,6 +173,8 @@ func (n *natives) verdict(i int) Verdict {
 		return v.hold(n.explain(i, groups, judged))
 	case judged.expression.any && len(conditional) > 0:
 		return v.hold("a scheduler takes any of several dependencies or all of them, and STARTED is needed beside any of the others")
+	case judged.expression.any && foreign:
+		return v.hold("a scheduler takes any of several dependencies or all of them, and somebody else's job is needed beside any of the others")
 	}
 
 	v.Any = judged.expression.any && len(counted) > 1
@@ -179,7 +193,10 @@ func (n *natives) verdict(i int) Verdict {
 
 // from names the upstream of an edge.
 func from(t *dagbridgev1.Task, e *dagbridgev1.Edge) string {
-	if e.GetNative() != nil {
+	switch {
+	case e.GetCondition() == dagbridgev1.Edge_SINGLETON:
+		return "other jobs of this name"
+	case e.GetNative() != nil:
 		return e.GetNative().GetCluster() + ":" + e.GetNative().GetId()
 	}
 	return cmp.Or(e.GetTask(), e.GetKey().GetTask()) + indexText(upstreamIndex(t, e))
@@ -232,8 +249,6 @@ func (n *natives) block(i, j int) string {
 		return fmt.Sprintf("%s has fallbacks: it may have to move to another cluster", name)
 	case e.GetCondition() == dagbridgev1.Edge_CONDITION_UNSPECIFIED:
 		return ""
-	case e.GetCondition() != dagbridgev1.Edge_STARTED:
-		return fmt.Sprintf("condition %s has no native dependency", e.GetCondition())
 	case upstream.Task.GetArray() != nil:
 		return fmt.Sprintf("%s is an array, of which a scheduler does not say when it has started", name)
 	case retries(upstream.Task):

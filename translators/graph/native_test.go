@@ -151,8 +151,6 @@ func TestNativesBySurroundings(t *testing.T) {
 			started(n[1].Task.Upstream[0])
 			n[1].Task.Upstream[0].Delay = durationpb.New(90 * time.Second)
 		}, "held: a scheduler counts delays in whole minutes"},
-		{"singleton", []string{"a", "x < a"}, func(n []Node) { n[1].Task.Upstream[0].Condition = dagbridgev1.Edge_SINGLETON },
-			"held: condition SINGLETON has no native dependency"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

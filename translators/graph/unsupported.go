@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"fmt"
-
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -25,14 +23,6 @@ func (c *checker) checkUnsupportedTask(at string, t *dagbridgev1.Task) {
 	c.refuse(at+".array.from", t.GetArray().GetFrom() != nil)
 	c.refuse(at+".slurm.container", t.GetSlurm().GetContainer() != "")
 	c.refuse(at+".kubernetes", proto.Size(t.GetKubernetes()) > 0)
-	for j, e := range t.GetUpstream() {
-		if e.GetNative() != nil {
-			c.refuse(fmt.Sprintf("%s.upstream[%d].native", at, j), true)
-		}
-		if e.GetCondition() == dagbridgev1.Edge_SINGLETON {
-			c.add(fmt.Sprintf("%s.upstream[%d].condition", at, j), "SINGLETON is not supported yet")
-		}
-	}
 }
 
 func (c *checker) refuse(field string, set bool) {

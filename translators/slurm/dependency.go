@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,20 @@ const UnknownID = "JOBID"
 // dependencyTypes in the order in which an expression lists them.
 var dependencyTypes = []translators.DependencyType{
 	translators.After, translators.AfterOK, translators.AfterNotOK, translators.AfterAny, translators.AfterCorr,
+	translators.Singleton,
+}
+
+// foreign checks the ids of other people's jobs, which go into the expression as they are.
+func (t *translation) foreign() {
+	for i, e := range t.submission.Task.GetUpstream() {
+		id := e.GetNative().GetId()
+		if e.GetNative() == nil {
+			continue
+		}
+		if _, positions, array, err := ParseIDs(id); err != nil || array && len(positions) != 1 || strings.Contains(id, "[") {
+			t.fault(fmt.Sprintf("upstream[%d].native.id", i), `%q is no id of a job, nor of an element of an array, as Slurm writes them ("1234", "1234_7")`, id)
+		}
+	}
 }
 
 // Expression is Slurm's dependency expression: "afterok:1:2,afterany:3", or with ? where any one of them is enough. Terms of
@@ -32,6 +47,8 @@ func Expression(d translators.Dependencies) string {
 		}
 		switch {
 		case len(ids) == 0:
+		case kind == translators.Singleton:
+			terms = append(terms, string(kind))
 		case d.Any:
 			for _, id := range ids {
 				terms = append(terms, string(kind)+":"+id)

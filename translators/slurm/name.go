@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,7 +14,19 @@ const commentPrefix = "dagbridge:"
 
 // Name is a job name that people can read and the gateway can recognise: the task id, made safe and shortened where it must
 // be, a dot, and the token. The token is a suffix because accounting keeps the name where it drops the comment.
-func Name(task, token string) string {
+func Name(task, token string) string { return safeName(task, maxNameBytes-len(token)-1) + "." + token }
+
+// SharedName is the name of a job that no other one of the same name may run beside: the task id, made safe. Such jobs are
+// recognised by their comment alone.
+func SharedName(task string) string { return safeName(task, maxNameBytes) }
+
+// isSingleton says whether a task waits for all other jobs of its name.
+func isSingleton(task *dagbridgev1.Task) bool {
+	return slices.ContainsFunc(task.GetUpstream(), func(e *dagbridgev1.Edge) bool { return e.GetCondition() == dagbridgev1.Edge_SINGLETON })
+}
+
+// safeName is a task id as a job name of so many bytes at most.
+func safeName(task string, room int) string {
 	safe := []byte(task)
 	for i, c := range safe {
 		switch {
@@ -23,10 +36,7 @@ func Name(task, token string) string {
 			safe[i] = '_'
 		}
 	}
-	if room := max(maxNameBytes-len(token)-1, 0); len(safe) > room {
-		safe = safe[:room]
-	}
-	return string(safe) + "." + token
+	return string(safe[:min(len(safe), max(room, 0))])
 }
 
 // Comment is what the gateway recognises its jobs by first: the token, and the key for people.

@@ -103,6 +103,7 @@ func Translate(site Site, s translators.Submission) (*Job, translators.Faults) {
 	t := &translation{site: site, submission: s, job: &Job{}}
 	t.identify()
 	t.refuseUnsupported()
+	t.foreign()
 	t.resources()
 	t.options()
 	t.array()
@@ -150,6 +151,9 @@ func (t *translation) identify() {
 	token, id, key := t.submission.Token, t.submission.Job.GetId(), t.submission.Job.GetKey()
 	j, native := t.job, t.submission.Task.GetSlurm()
 	j.Name = Name(key.GetTask(), token)
+	if isSingleton(t.submission.Task) {
+		j.Name = SharedName(key.GetTask())
+	}
 	j.Comment = Comment(key, token)
 	j.WorkingDirectory = Dir(t.site, id)
 	j.Stdout = logPattern(t.site, id, token, "out", t.isArray())

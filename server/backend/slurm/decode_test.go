@@ -28,7 +28,7 @@ func describe(r record) string {
 	if r.held {
 		line += " held"
 	}
-	if ids := r.dependencies(); ids != nil {
+	if ids, _ := r.dependencies(); ids != nil {
 		line += " waits for " + strings.Join(ids, " ")
 	}
 	return line

@@ -72,16 +72,20 @@ func TestTimesThatAreNotSetAreZero(t *testing.T) {
 
 func TestDependenciesAreTheIDsThatAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	for expression, want := range map[string][]string{
-		"": nil,
-		"afterok:1_*(unfulfilled),afterany:1_3(unfulfilled)": {"1", "1_3"},
-		"afterok:5(failed)":                       {"5"},
-		"afterok:5(unfulfilled)?afterok:6:7":      {"5", "6", "7"},
-		"after:8+1(unfulfilled),singleton":        {"8"},
-		"afterok:9(unfulfilled),afterany:9(done)": {"9"},
+	for expression, want := range map[string]struct{ ids, failed []string }{
+		"": {},
+		"afterok:1_*(unfulfilled),afterany:1_3(unfulfilled)": {ids: []string{"1", "1_3"}},
+		"afterok:5(failed)":                                  {[]string{"5"}, []string{"5"}},
+		"afterok:5_*(failed),afterok:6(unfulfilled)":         {[]string{"5", "6"}, []string{"5"}},
+		"afterok:5(unfulfilled)?afterok:6:7":                 {ids: []string{"5", "6", "7"}},
+		"after:8+1(unfulfilled),after:9+2(failed),singleton": {[]string{"8", "9"}, []string{"9"}},
+		"afterok:9(unfulfilled),afterany:9(done)":            {ids: []string{"9"}},
+		"afterok:1(unfulfilled),singleton(unfulfilled)":      {ids: []string{"1"}},
 	} {
 		r := record{dependency: expression}
-		require.Equal(t, want, r.dependencies(), expression)
+		ids, failed := r.dependencies()
+		require.Equal(t, want.ids, ids, expression)
+		require.Equal(t, want.failed, failed, expression)
 	}
 }
 

@@ -69,7 +69,8 @@ func (b *Backend) observeWaiting(o *backend.Observation, r *record) {
 	}
 	o.Held = r.isHeld()
 	o.NeverSatisfied = r.reason == reasonNeverSatisfied
-	o.Dependencies, o.DependenciesKnown = r.dependencies(), true
+	o.Dependencies, o.Failed = r.dependencies()
+	o.DependenciesKnown = true
 }
 
 func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record) {

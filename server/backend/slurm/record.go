@@ -74,17 +74,19 @@ func (r *record) sentence() string {
 	return s
 }
 
-var dependencyID = regexp.MustCompile(`:([0-9]+(?:_[0-9]+)?)`)
+var dependencyID = regexp.MustCompile(`:([0-9]+(?:_[0-9]+)?)(?:_\*)?(?:\+[0-9]+)?(\(failed\))?`)
 
-// dependencies are the ids in an expression such as "afterok:1_*(unfulfilled),afterany:1_3(unfulfilled)".
-func (r *record) dependencies() []string {
-	var ids []string
+// dependencies are the ids in an expression such as "afterok:1_*(failed),afterany:1_3(unfulfilled)", and those that failed.
+func (r *record) dependencies() (ids, failed []string) {
 	for _, match := range dependencyID.FindAllStringSubmatch(r.dependency, -1) {
 		if !slices.Contains(ids, match[1]) {
 			ids = append(ids, match[1])
 		}
+		if match[2] != "" {
+			failed = append(failed, match[1])
+		}
 	}
-	return ids
+	return ids, failed
 }
 
 // waitStatus takes the status that wait(2) gives apart: a program that a signal killed counts as 128 + signal.
