@@ -67,9 +67,9 @@ func waits(t *testing.T, g *gatewaytest.Gateway, end string, want map[string]dag
 	namesake := sbatch("--job-name=alone", "--wrap=sleep 600")
 	file := write(t, "waiting.yaml", strings.ReplaceAll(waiting, "ID", id))
 	g.Dagbridge(t, 0, "run", "--run", end, "-f", file)
-	state := func(task string) dagbridgev1.Job_State { return lookup(t, g, end, task).GetState() }
+	state := func(task string) dagbridgev1.Job_State { return lookupIn(t, g, "waiting", end, task).GetState() }
 	expression := func(task string) string {
-		return g.Slurm.Run(t, "squeue", "--noheader", "--format=%E", "--jobs="+lookup(t, g, end, task).GetNativeId())
+		return g.Slurm.Run(t, "squeue", "--noheader", "--format=%E", "--jobs="+lookupIn(t, g, "waiting", end, task).GetNativeId())
 	}
 	require.Eventually(t, func() bool {
 		return state("report") == dagbridgev1.Job_SUBMITTED && state("clean") == dagbridgev1.Job_SUBMITTED && state("alone") == dagbridgev1.Job_SUBMITTED
@@ -84,7 +84,7 @@ func waits(t *testing.T, g *gatewaytest.Gateway, end string, want map[string]dag
 		require.Eventually(t, func() bool { return state(task) == wanted }, deadline, 200*time.Millisecond, "%s is %s", task, state(task))
 	}
 	if end == "false" {
-		require.Contains(t, lookup(t, g, end, "report").GetMessage(), "upstream hpc:"+id+" did not end as it must have")
+		require.Contains(t, lookupIn(t, g, "waiting", end, "report").GetMessage(), "upstream hpc:"+id+" did not end as it must have")
 	}
 	g.Dagbridge(t, 2, "run", "--run", end+"-elsewhere", "--cluster", "here", "-f", file)
 }

@@ -152,13 +152,19 @@ func trainingFails(t *testing.T, g *gatewaytest.Gateway) {
 	require.Equal(t, "null", lookup(t, g, "failing", "report").GetOutputs()["auc"].GetText())
 }
 
-// lookup asks by both REST forms, which must agree.
+// lookup is lookupIn the demo's pipeline.
 func lookup(t *testing.T, g *gatewaytest.Gateway, run, task string) *dagbridgev1.Job {
 	t.Helper()
+	return lookupIn(t, g, "ml-pipeline", run, task)
+}
+
+// lookupIn asks by both REST forms, which must agree.
+func lookupIn(t *testing.T, g *gatewaytest.Gateway, workflow, run, task string) *dagbridgev1.Job {
+	t.Helper()
 	escaped := strings.NewReplacer("%", "%25", "/", "%2F").Replace(run)
-	status, byQuery := g.Get(t, "/v1/lookup?orchestrator=cli&workflow=ml-pipeline&run="+escaped+"&task="+task)
+	status, byQuery := g.Get(t, "/v1/lookup?orchestrator=cli&workflow="+workflow+"&run="+escaped+"&task="+task)
 	require.Equal(t, http.StatusOK, status, byQuery)
-	status, byPath := g.Get(t, "/v1/orchestrators/cli/workflows/ml-pipeline/runs/"+escaped+"/tasks/"+task+"/job")
+	status, byPath := g.Get(t, "/v1/orchestrators/cli/workflows/"+workflow+"/runs/"+escaped+"/tasks/"+task+"/job")
 	require.Equal(t, http.StatusOK, status, byPath)
 	one, other := &dagbridgev1.LookupJobResponse{}, &dagbridgev1.LookupJobResponse{}
 	require.NoError(t, jsoncodec.Unmarshal([]byte(byQuery), one))

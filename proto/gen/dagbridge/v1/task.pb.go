@@ -83,7 +83,7 @@ const (
 	Edge_CONDITION_UNSPECIFIED Edge_Condition = 0
 	// The upstream has started; it need not have ended.
 	Edge_STARTED Edge_Condition = 1
-	// No other job of this name and user runs.
+	// No other job of the task's name and user runs, of whatever workflow; only the scheduler keeps it.
 	Edge_SINGLETON Edge_Condition = 2
 )
 
@@ -672,14 +672,15 @@ func (x *NativeJob) GetId() string {
 	return ""
 }
 
-// Edge says what a task waits for. Exactly one of task, key and native is set.
+// Edge says what a task waits for. Exactly one of task, key and native is set; none with SINGLETON.
 type Edge struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A task of the same deployment, orchestrator, workflow and run.
 	Task string `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	// A task of any run.
 	Key *TaskKey `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// A job that is not the gateway's.
+	// A job that is not the gateway's, on the task's own cluster, whose scheduler alone keeps the dependency: with the rules
+	// all_success and none_failed it must succeed, with all_done end; no other rule can have it, but STARTED can.
 	Native    *NativeJob     `protobuf:"bytes,3,opt,name=native,proto3" json:"native,omitempty"`
 	Instances Edge_Instances `protobuf:"varint,4,opt,name=instances,proto3,enum=dagbridge.v1.Edge_Instances" json:"instances,omitempty"`
 	Condition Edge_Condition `protobuf:"varint,5,opt,name=condition,proto3,enum=dagbridge.v1.Edge_Condition" json:"condition,omitempty"`
