@@ -52,7 +52,7 @@ func (t *txn) refused(n *node, sentence string) {
 			t.change(m.id(), func(rec *storev1.JobRecord) { rec.Refused = said })
 			t.requestCancel(m.id())
 		default:
-			t.endByRule(m, dagbridgev1.Job_FAILED, "SUBMISSION_REFUSED", said)
+			t.endByRule(m, dagbridgev1.Job_FAILED, causeRefused, said)
 		}
 	}
 }

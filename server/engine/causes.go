@@ -19,6 +19,8 @@ import (
 const (
 	causeMemory = "OUT_OF_MEMORY"
 	causeTime   = "TIMEOUT"
+	// causeRefused: the scheduler has not taken it.
+	causeRefused = "SUBMISSION_REFUSED"
 )
 
 // causesOfNodes are those that speak against the node: PREEMPTED does not.
@@ -68,6 +70,8 @@ func following(task *dagbridgev1.Task, ended *dagbridgev1.Attempt) *dagbridgev1.
 		next.Memory = graph.GrownMemory(cmp.Or(ended.GetMemory(), asked.GetMemory()), retry.GetMemoryGrowth())
 	case ended.GetReason() == causeTime && retry.GetTimeLimitGrowth() != nil:
 		next.TimeLimit = durationpb.New(graph.GrownTime(cmp.Or(ended.GetTimeLimit(), asked.GetTimeLimit()).AsDuration(), retry.GetTimeLimitGrowth()))
+	case ended.GetReason() == causeRefused:
+		next.ExcludedNodes = nil
 	case slices.Contains(causesOfNodes, ended.GetReason()) && isOneNode(ended.GetNode()):
 		next.ExcludedNodes = exclude(next.ExcludedNodes, ended.GetNode())
 	}
@@ -118,17 +122,18 @@ func otherwise(before, next *dagbridgev1.Attempt) string {
 	return " " + strings.Join(words, " and ")
 }
 
-// anywhere: the scheduler refused an attempt that was to be kept off nodes. Maybe it has no others: the next submission says
-// nothing of them, and if that is refused too it was not for this.
+// anywhere: the scheduler refused an attempt that was to be kept off nodes. Maybe it has no others: the next attempt says nothing
+// of them, and if that is refused too it was not for this.
 func (t *txn) anywhere(n *node, sentence string) {
-	for _, id := range append([]string{n.id()}, n.kids...) {
-		if settled(t.rec(id)) && id != n.id() {
-			continue
-		}
+	ids := []string{n.id()}
+	if n.isArray() {
+		ids = slices.DeleteFunc(slices.Clone(n.kids), func(id string) bool { return settled(t.rec(id)) })
+	}
+	for _, id := range ids {
 		t.change(id, func(rec *storev1.JobRecord) {
 			at := current(rec)
-			note := fmt.Sprintf("attempt %d is not kept off %s, since it was refused so: %s", at.GetNumber(), strings.Join(at.GetExcludedNodes(), ", "), sentence)
-			at.ExcludedNodes, rec.Job.Notes = nil, append(rec.Job.Notes, note)
+			at.State, at.Reason, at.Message = dagbridgev1.Job_FAILED, causeRefused, sentence
 		})
+		t.again(n, id, "RETRY", "it was refused when kept off nodes that failed, and goes anywhere: "+sentence, 0)
 	}
 }

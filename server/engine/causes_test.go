@@ -86,9 +86,11 @@ func TestTheNodeThatFailedIsLeftOut(t *testing.T) {
 	b.look()
 	job := b.job(id)
 	require.Equal(t, dagbridgev1.Job_SUBMITTED, job.GetState(), "without n1 and n2 there is no node: it goes anywhere")
+	require.Len(t, job.GetAttempts(), 6)
+	require.Equal(t, []string{"n1", "n2"}, job.GetAttempts()[4].GetExcludedNodes())
+	require.Equal(t, causeRefused, job.GetAttempts()[4].GetReason())
+	require.Equal(t, "Requested node configuration is not available", job.GetAttempts()[4].GetMessage())
 	require.Empty(t, b.attempt(id).GetExcludedNodes())
-	require.Equal(t, []string{"attempt 5 is not kept off n1, n2, since it was refused so: Requested node configuration is not available"}, job.GetNotes())
-	require.Equal(t, b.hpc.jobs[4].token, b.attempt(id).GetToken())
 	b.end(id, 0)
 	require.Equal(t, dagbridgev1.Job_SUCCEEDED, b.job(id).GetState())
 }
@@ -190,7 +192,7 @@ func TestCausesOfAnArraysInstances(t *testing.T) {
 	b.end(kids[4], 3)
 	require.Equal(t, dagbridgev1.Job_FAILED, b.job(kids[3]).GetState(), "its budget has ended")
 	require.Equal(t, dagbridgev1.Job_FAILED, b.job(kids[4]).GetState(), "its budget has ended")
-	require.Len(t, b.job(kids[2]).GetAttempts(), 3, "the other's has not")
+	require.Len(t, b.job(kids[2]).GetAttempts(), 4, "the other's has not; its third was refused, since no node was left")
 }
 
 func TestTheOldestOfManyNodesIsTriedAgain(t *testing.T) {

@@ -493,16 +493,17 @@ func (m *model) checkAttempts(job *dagbridgev1.Job) {
 		if asked, ok := m.asked[at.GetToken()]; ok {
 			require.Equal(m.t, asked.memory, cmp.Or(at.GetMemory(), task.GetResources().GetMemory()))
 			require.Equal(m.t, asked.limit, cmp.Or(at.GetTimeLimit(), task.GetResources().GetTimeLimit()).AsDuration())
-			if len(at.GetExcludedNodes()) > 0 { // or it was refused with them
-				require.Equal(m.t, asked.exclude, at.GetExcludedNodes())
-				require.Subset(m.t, at.GetExcludedNodes(), off)
-			}
+			require.ElementsMatch(m.t, asked.exclude, at.GetExcludedNodes())
+			require.Subset(m.t, at.GetExcludedNodes(), off)
 		}
 		if at.GetState() != dagbridgev1.Job_FAILED || i == len(attempts)-1 {
 			continue
 		}
 		switch cause := at.GetReason(); {
 		case cause == reasonPremature:
+			continue
+		case cause == causeRefused:
+			off = nil
 			continue
 		case isInfrastructure(cause):
 			if infrastructure++; cause == "NODE_FAIL" {

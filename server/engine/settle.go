@@ -156,7 +156,7 @@ func (t *txn) awaitTry(rec *storev1.JobRecord, task *dagbridgev1.Task) {
 // verdict turns the end of what a rollback cancelled into a failure.
 func (t *txn) verdict(n *node, state dagbridgev1.Job_State, reason, message string) (dagbridgev1.Job_State, string, string) {
 	if said := t.rec(n.id()).GetRefused(); said != "" && state == dagbridgev1.Job_CANCELLED {
-		return dagbridgev1.Job_FAILED, "SUBMISSION_REFUSED", said
+		return dagbridgev1.Job_FAILED, causeRefused, said
 	}
 	return state, reason, message
 }

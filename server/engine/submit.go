@@ -104,11 +104,11 @@ func (t *txn) submitted(c *cluster, n *node, sub translators.Submission, r backe
 	case backend.Submitted:
 		t.recorded(c, n, sub, r)
 	case backend.Refused:
-		if len(sub.ExcludeNodes) > 0 {
+		if len(sub.ExcludeNodes) > 0 && !rec.GetSuspect() { // else an earlier request may still arrive
 			t.anywhere(n, r.Message)
-			return
+		} else {
+			t.refused(n, r.Message)
 		}
-		t.refused(n, r.Message)
 	case backend.Busy:
 		t.unbatch(rec.GetBatch())
 		t.waits(n, "ADMISSION", r.Message)
