@@ -55,8 +55,11 @@ while [ "${#guard[@]}" -gt 0 ] && failing; do
 done
 
 # The start marker comes before anything else: whoever finds it already there, and is not its owner requeued, is a second native job for
-# the same try and must not run.
-if (set -o noclobber && printf '%s %s\n' "$id" "$restart" >"$dagbridge_base.start") 2>/dev/null; then
+# the same try and must not run. On a file system that is full it is made and cannot be written: then it goes.
+(set -o noclobber && { printf '%s %s\n' "$id" "$restart" || exit 3; } >"$dagbridge_base.start") 2>/dev/null
+claimed=$?
+[ "$claimed" -ne 3 ] || rm -f "$dagbridge_base.start"
+if [ "$claimed" -eq 0 ]; then
   :
 elif [ ! -e "$dagbridge_base.start" ]; then
   printf 'dagbridge: the folder %s cannot be written to on %s\n' "$dir" "$node" >&2

@@ -195,6 +195,22 @@ func TestAFolderThatCannotBeWrittenToRunsNothing(t *testing.T) {
 	require.NotContains(t, string(out), "ran\n")
 }
 
+// A file system that is full takes the start marker's name, and not its text.
+func TestAFileSystemThatIsFullRunsNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	s := submission(sh("echo ran"))
+	job, faults := slurm.Translate(n.site, s)
+	require.Empty(t, faults)
+	require.NoError(t, os.MkdirAll(slurm.Dir(n.site, jobID), 0o770))
+	cmd := exec.Command("bash", "-c", "trap '' XFSZ; ulimit -f 0; exec bash -u -c \"$0\"", job.Text())
+	cmd.Env = []string{"PATH=" + job.Environment["PATH"], "SLURM_JOB_ID=7"}
+	out, _ := cmd.CombinedOutput()
+	require.Equal(t, slurm.ExitNoFolder, cmd.ProcessState.ExitCode(), "%s", out)
+	require.Contains(t, string(out), "cannot be written to")
+	require.Equal(t, "ran\n", n.run(s).stdout, "once there is room the try may be started")
+}
+
 func TestAMissingWorkingDirectoryFailsWithASentence(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

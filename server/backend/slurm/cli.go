@@ -29,7 +29,7 @@ func (o output) sentences() []string {
 	var sentences []string
 	for line := range strings.Lines(o.stderr) {
 		line = strings.TrimSpace(line)
-		for _, prefix := range []string{"sbatch: ", "squeue: ", "sacct: ", "scancel: ", "scontrol: ", "error: ", "warning: ", "note: "} {
+		for _, prefix := range []string{"sbatch: ", "squeue: ", "sacct: ", "scancel: ", "scontrol: ", "sdiag: ", "error: ", "warning: ", "note: "} {
 			line = strings.TrimPrefix(line, prefix)
 		}
 		if line != "" {

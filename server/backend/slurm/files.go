@@ -25,9 +25,13 @@ const outputsLimit = 48 << 10
 func (b *Backend) makeFolder(ctx context.Context, job *dagbridgev1.Job) error {
 	dir := slurm.Dir(b.siteOf(job), job.GetId())
 	err := makeDir(dir, 0o700)
+	home := filepath.Dir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		// workDir itself is not made: on a file system that is not mounted the jobs would never find it
-		if err = makeDir(filepath.Dir(dir), 0o755); err == nil {
+		if err = b.unmounted(); err == nil {
+			err = makeDir(home, 0o755)
+		}
+		if err == nil {
 			err = makeDir(dir, 0o700)
 		}
 	}
@@ -37,7 +41,26 @@ func (b *Backend) makeFolder(ctx context.Context, job *dagbridgev1.Job) error {
 	if err != nil {
 		return fmt.Errorf("the job's folder cannot be made: %w", err)
 	}
+	b.home.Store(&home)
 	return nil
+}
+
+// unmounted is a sentence when the folder that the last job's folder was made in is not there any more: a mount point without its
+// file system looks like a workDir that is new.
+func (b *Backend) unmounted() error {
+	if home := b.home.Load(); home != nil && isMissing(*home) {
+		return errNotThere(*home)
+	}
+	return nil
+}
+
+func errNotThere(home string) error {
+	return fmt.Errorf("the folder %s is not there any more: mount its file system, or make the folder again", home)
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // makeDir makes a folder, which an earlier attempt may have made.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
@@ -39,6 +40,13 @@ func (b *Backend) Find(ctx context.Context, wants []backend.Want) []backend.Find
 	if len(names) == 0 {
 		return findings
 	}
+	// asked first, since what arrives in between is in the answer
+	untold := 0
+	if b.forgettable(wants, findings) {
+		if untold, err = b.looks.untold(ctx); err != nil {
+			return uncertain(findings, err)
+		}
+	}
 	records, err = b.looks.accountedByName(ctx, names, since.Add(-clockSkew))
 	if err != nil && !errors.Is(err, errNoAccounting) {
 		return uncertain(findings, err)
@@ -53,8 +61,21 @@ func (b *Backend) Find(ctx context.Context, wants []backend.Want) []backend.Find
 		if findings[i].Presence != backend.Found {
 			findings[i] = b.findMarkers(want, proof)
 		}
+		if untold > 0 && findings[i].Presence == backend.Absent && time.Since(want.Since) > b.minJobAge {
+			findings[i] = backend.Finding{Presence: backend.Uncertain, Proof: fmt.Sprintf("accounting lags behind: slurmctld has %d messages for it", untold)}
+		}
 	}
 	return findings
+}
+
+// forgettable says whether the controller may have forgotten by now that there was a job with one of the tokens.
+func (b *Backend) forgettable(wants []backend.Want, findings []backend.Finding) bool {
+	for i, want := range wants {
+		if findings[i].Presence != backend.Found && time.Since(want.Since) > b.minJobAge {
+			return true
+		}
+	}
+	return false
 }
 
 // uncertain is what is not found yet, for want of an answer.
@@ -145,6 +166,9 @@ func (b *Backend) findMarkers(want backend.Want, proof string) backend.Finding {
 	started := false
 	for _, position := range positions {
 		m := b.markers(want.Job, want.Token, position)
+		if m.deleted { // or never made, since nothing has been submitted
+			m.err = b.unmounted()
+		}
 		if m.err != nil {
 			return backend.Finding{Presence: backend.Uncertain, Proof: m.err.Error()}
 		}

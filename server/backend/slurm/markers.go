@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"path/filepath"
 	"strings"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -15,7 +16,10 @@ type markers struct {
 	startID string
 	// end, when the exit marker is there.
 	end *slurm.Ending
-	// err: the folder could not be read.
+	// deleted: there is no folder. It is made before the job is submitted, so whoever has a native job had one, and without it
+	// nothing tells whether the program was run.
+	deleted bool
+	// err: the folder could not be read, or is out of reach with all others.
 	err error
 }
 
@@ -24,6 +28,13 @@ const markerLimit = 64 << 10
 
 func (b *Backend) markers(job *dagbridgev1.Job, token string, position int) markers {
 	var m markers
+	if dir := slurm.Dir(b.siteOf(job), job.GetId()); isMissing(dir) {
+		m.deleted = true
+		if home := filepath.Dir(dir); isMissing(home) {
+			m.err = errNotThere(home)
+		}
+		return m
+	}
 	text, err := b.readFile(job, slurm.StartMarker(b.siteOf(job), job.GetId(), token, position), markerLimit)
 	if err != nil {
 		return markers{err: err}

@@ -23,6 +23,9 @@ const reasonPremature = "PREMATURE"
 // reasonMarked: the mark of a cancel was there, and the program did not run.
 const reasonMarked = "MARKED"
 
+// signalNotLaunched is how Slurm tells that slurmd could not open the job's files (the lower bits of an error number of its own).
+const signalNotLaunched = 53
+
 // ended says whether the record is of an end. A word that no table knows is never one.
 func (r *record) ended() bool {
 	native, known := r.native()
@@ -105,7 +108,16 @@ func (b *Backend) explain(o *backend.Observation, k backend.Known) {
 		o.Reason, o.Message = reasonPremature, "Slurm started it before what it waits for had succeeded; the program did not run"
 	case *o.ExitCode == slurm.ExitCancelled:
 		o.State, o.Reason, o.ExitCode, o.Message = dagbridgev1.Job_CANCELLED, reasonMarked, nil, "Slurm started it although it had been cancelled; the program did not run"
+	case m.started: // the program ran, and that is how it ended
 	case *o.ExitCode == slurm.ExitNoFolder:
-		o.Message = "the folder " + slurm.Dir(b.siteOf(k.Job), k.Job.GetId()) + " could not be written to on " + o.Node + "; the program did not run"
+		b.notLaunched(o, k, "could not be written to")
+	case o.Signal != nil && *o.Signal == signalNotLaunched:
+		b.notLaunched(o, k, "could not be opened")
 	}
+}
+
+// notLaunched: the program never ran, for want of its folder on the node.
+func (b *Backend) notLaunched(o *backend.Observation, k backend.Known, why string) {
+	o.Reason, o.Infrastructure, o.ExitCode, o.Signal = "LAUNCH_FAILED", true, nil, nil
+	o.Message = "the folder " + slurm.Dir(b.siteOf(k.Job), k.Job.GetId()) + " " + why + " on " + o.Node + "; the program did not run"
 }

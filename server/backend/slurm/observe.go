@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -13,10 +15,11 @@ import (
 
 // Observe looks at the cluster every now and then, while there is anything to look for.
 func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emit func(backend.News)) {
-	o := observer{b: b, lagging: map[instance]time.Time{}}
+	o := observer{b: b, emit: emit}
+	defer o.follows.Wait()
 	for {
 		if jobs := known(); len(jobs) > 0 {
-			o.look(ctx, jobs, emit)
+			o.look(ctx, jobs)
 		}
 		// several gateways, and the site's own pollers, must not fall into step
 		pause := time.NewTimer(b.pollInterval*9/10 + rand.N(b.pollInterval/5+1))
@@ -31,7 +34,13 @@ func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emi
 
 // observer is one Observe: what it must remember from one look to the next.
 type observer struct {
-	b *Backend
+	b    *Backend
+	emit func(backend.News)
+	// telling is held while news is told, one piece at a time.
+	telling sync.Mutex
+	// following: there is a follow, one at a time; what it remembers is below. follows are waited for at the end.
+	following atomic.Bool
+	follows   sync.WaitGroup
 	// lagging are jobs that the controller has no more and of which accounting has not all yet, since when.
 	lagging map[instance]time.Time
 	// accountingFrom is when accounting, having failed, is asked again: it may have hung until our patience ended.
@@ -54,9 +63,15 @@ type absent struct {
 	doubtful bool
 }
 
-// look asks the controller about all, tells what it knows, and then goes after the rest, so that an accounting that hangs
-// holds up no news of live jobs.
-func (o *observer) look(ctx context.Context, jobs []backend.Known, emit func(backend.News)) {
+func (o *observer) tell(news backend.News) {
+	o.telling.Lock()
+	defer o.telling.Unlock()
+	o.emit(news)
+}
+
+// look asks the controller about all, tells what it knows, and goes after the rest beside the looks to come, so that an
+// accounting that hangs holds up no news of live jobs.
+func (o *observer) look(ctx context.Context, jobs []backend.Known) {
 	asOf := time.Now()
 	ids := make([]string, len(jobs))
 	for i, job := range jobs {
@@ -67,7 +82,7 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known, emit func(bac
 		return
 	}
 	if err != nil {
-		emit(backend.News{AsOf: asOf, Err: err})
+		o.tell(backend.News{AsOf: asOf, Err: err})
 		return
 	}
 	var news []backend.Observation
@@ -86,18 +101,21 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known, emit func(bac
 			}
 		}
 	}
-	emit(backend.News{AsOf: asOf, Observations: news})
-	if len(missing) == 0 {
+	o.tell(backend.News{AsOf: asOf, Observations: news})
+	if len(missing) == 0 || !o.following.CompareAndSwap(false, true) {
 		return
 	}
-	if news := o.follow(ctx, missing); len(news) > 0 && ctx.Err() == nil {
-		emit(backend.News{AsOf: asOf, Observations: news})
-	}
+	o.follows.Go(func() {
+		defer o.following.Store(false)
+		if news := o.follow(ctx, missing); len(news) > 0 && ctx.Err() == nil {
+			o.tell(backend.News{AsOf: asOf, Observations: news})
+		}
+	})
 }
 
 // follow finds out what became of jobs that the controller does not have.
 func (o *observer) follow(ctx context.Context, missing []absent) []backend.Observation {
-	x, err := o.accounting(ctx, missing)
+	x, late, err := o.accounting(ctx, missing)
 	noAccounting := errors.Is(err, errNoAccounting)
 	if err != nil && !noAccounting {
 		o.b.log.Warn("accounting does not answer; jobs that the controller has forgotten are left as they are", "error", err, "jobs", len(missing))
@@ -112,16 +130,15 @@ func (o *observer) follow(ctx context.Context, missing []absent) []backend.Obser
 			continue
 		}
 		m := o.b.markers(job.known.Job, job.known.Ref.Token, job.position)
-		gone := backend.Observation{Ref: job.known.Ref, Position: job.position, Gone: true, Started: m.started}
+		gone := backend.Observation{Ref: job.known.Ref, Position: job.position, Gone: true, Started: m.started || m.deleted}
 		switch {
-		case m.err != nil:
-			o.b.log.Warn("the folder of a job that Slurm has forgotten cannot be read", "error", m.err)
 		case m.of(job.known.Ref):
 			m.observe(&gone)
 			news = append(news, gone)
-		case err != nil && !noAccounting, x.unread[job.known.Ref.ID], job.doubtful:
-		case r != nil && !o.lagged(before, job):
-		case job.array && !m.started:
+		case err != nil && !noAccounting, x.unread[job.known.Ref.ID], job.doubtful, r != nil && !o.lagged(before, job), late:
+		case m.err != nil:
+			o.b.log.Warn("the folder of a job that Slurm has forgotten cannot be read", "job", job.known.Job.GetId(), "error", m.err)
+		case job.array && !gone.Started:
 			// an element that is cancelled while it waits vanishes from its array, and accounting never hears of it
 			gone.Gone, gone.State, gone.EndTime = false, dagbridgev1.Job_CANCELLED, time.Now()
 			gone.Message = "Slurm has the array, and this element no more: it was cancelled before it started"
@@ -132,6 +149,9 @@ func (o *observer) follow(ctx context.Context, missing []absent) []backend.Obser
 				gone.Message = "the controller does not have it; accounting still has it as " + r.sentence()
 			} else if noAccounting {
 				gone.Message = "the controller does not have it, and the site keeps no accounting"
+			}
+			if m.deleted {
+				gone.Message += "; its folder has been deleted, so that nothing tells whether it ran"
 			}
 			news = append(news, gone)
 		}
@@ -153,19 +173,25 @@ func (o *observer) lagged(before map[instance]time.Time, job absent) bool {
 
 var errResting = errors.New("accounting has failed, and is asked again in a while")
 
-// accounting is what accounting has of the missing. After a failure it is left alone for longer than the failure took.
-func (o *observer) accounting(ctx context.Context, missing []absent) (index, error) {
+// accounting is what accounting has of the missing, and whether it is late: slurmctld still has something to tell it. That is
+// asked first, since what arrives in between is in the answer. After a failure accounting is left alone for longer than the
+// failure took.
+func (o *observer) accounting(ctx context.Context, missing []absent) (x index, late bool, err error) {
 	began := time.Now()
 	if began.Before(o.accountingFrom) {
-		return o.b.index(nil), errResting
+		return o.b.index(nil), false, errResting
 	}
 	var ids []string
 	for _, job := range missing {
 		ids = append(ids, job.known.Ref.ID)
 	}
+	untold, err := o.b.looks.untold(ctx)
+	if err != nil {
+		return o.b.index(nil), false, err
+	}
 	records, err := o.b.looks.accountedByID(ctx, slices.Compact(slices.Sorted(slices.Values(ids))))
 	if err != nil && !errors.Is(err, errNoAccounting) {
 		o.accountingFrom = time.Now().Add(4 * time.Since(began))
 	}
-	return o.b.index(records), err
+	return o.b.index(records), untold > 0, err
 }

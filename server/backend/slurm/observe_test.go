@@ -21,6 +21,7 @@ type witnesses struct {
 	way
 	controller, accounting       []record
 	controllerErr, accountingErr error
+	untoldCount                  int
 	cancelled                    []string
 	released                     []string
 }
@@ -34,6 +35,7 @@ func (w *witnesses) accountedByID(context.Context, []string) ([]record, error) {
 func (w *witnesses) accountedByName(context.Context, []string, time.Time) ([]record, error) {
 	return w.accounting, w.accountingErr
 }
+func (w *witnesses) untold(context.Context) (int, error) { return w.untoldCount, nil }
 func (w *witnesses) cancel(_ context.Context, _ string, ids []string) []error {
 	w.cancelled = append(w.cancelled, ids...)
 	return make([]error, len(ids))
@@ -89,17 +91,18 @@ func marker(t *testing.T, path, text string) {
 // look looks once and returns what it told, by position.
 func look(t *testing.T, b *Backend, k backend.Known) (map[int]backend.Observation, error) {
 	t.Helper()
-	o := observer{b: b}
 	told := map[int]backend.Observation{}
 	var err error
-	o.look(t.Context(), []backend.Known{k}, func(news backend.News) {
+	o := observer{b: b, emit: func(news backend.News) {
 		require.False(t, news.AsOf.IsZero())
 		err = errors.Join(err, news.Err)
 		for _, observation := range news.Observations {
 			require.Equal(t, k.Ref, observation.Ref)
 			told[observation.Position] = observation
 		}
-	})
+	}}
+	o.look(t.Context(), []backend.Known{k})
+	o.follows.Wait()
 	return told, err
 }
 
@@ -224,21 +227,85 @@ func TestWithoutAccountingTheMarkersDecide(t *testing.T) {
 func TestAccountingThatOnlyLagsIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := newWitnessed(t, &witnesses{accounting: []record{said(nil)}})
-	o := observer{b: b}
 	gone := 0
-	emit := func(news backend.News) {
+	o := observer{b: b, emit: func(news backend.News) {
 		for _, observation := range news.Observations {
 			require.True(t, observation.Gone)
 			require.Contains(t, observation.Message, "RUNNING")
 			gone++
 		}
+	}}
+	for range 2 {
+		o.look(t.Context(), []backend.Known{knownJob})
+		o.follows.Wait()
 	}
-	o.look(t.Context(), []backend.Known{knownJob}, emit)
-	o.look(t.Context(), []backend.Known{knownJob}, emit)
 	require.Zero(t, gone)
 	b.accountingLag = 0
-	o.look(t.Context(), []backend.Known{knownJob}, emit)
+	o.look(t.Context(), []backend.Known{knownJob})
+	o.follows.Wait()
 	require.Equal(t, 1, gone)
+}
+
+// As long as slurmctld has something to tell accounting, that accounting lacks a job means nothing.
+func TestAccountingThatHasNotHeardAllProvesNothing(t *testing.T) {
+	t.Parallel()
+	w := &witnesses{untoldCount: 8000}
+	b := newWitnessed(t, w)
+	want := []backend.Want{{Token: token, Job: job, Since: ref.SubmitTime}}
+	told, err := look(t, b, knownJob)
+	require.NoError(t, err)
+	require.Empty(t, told)
+	finding := b.Find(t.Context(), want)[0]
+	require.Equal(t, backend.Uncertain, finding.Presence)
+	require.Contains(t, finding.Proof, "8000")
+	b.minJobAge = 10 * 365 * 24 * time.Hour
+	require.Equal(t, backend.Absent, b.Find(t.Context(), want)[0].Presence, "the controller cannot have forgotten it yet")
+
+	// what accounting or the job itself says is evidence all the same
+	w.accounting = []record{said(func(r *record) { r.words, r.end = []string{"FAILED"}, ref.SubmitTime.Add(time.Minute) })}
+	told, _ = look(t, b, knownJob)
+	require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State)
+	w.accounting = nil
+	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=0\nend=1796047099\nsentence=\n")
+	told, _ = look(t, b, knownJob)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, told[-1].State)
+
+	w.untoldCount = 0
+	b = newWitnessed(t, w)
+	told, _ = look(t, b, knownJob)
+	require.True(t, told[-1].Gone)
+	require.Equal(t, backend.Absent, b.Find(t.Context(), want)[0].Presence)
+}
+
+// A job's folder was there when the job was submitted. Where it is missing, that it has no start marker proves nothing; where
+// all are missing, nothing is known at all.
+func TestAFolderThatIsMissingIsNoProofThatNothingRan(t *testing.T) {
+	t.Parallel()
+	b := newWitnessed(t, &witnesses{accountingErr: errNoAccounting})
+	b.site.User = myName(t)
+	want := []backend.Want{{Token: token, Job: job, Since: ref.SubmitTime}}
+	dir := slurm.Dir(b.site, job.Id)
+	require.NoError(t, b.makeFolder(t.Context(), job))
+	require.NoError(t, os.Remove(dir))
+	told, _ := look(t, b, knownJob)
+	require.True(t, told[-1].Gone)
+	require.True(t, told[-1].Started)
+	require.Equal(t, dagbridgev1.Job_STATE_UNSPECIFIED, told[-1].State)
+	require.Contains(t, told[-1].Message, "deleted")
+	require.Equal(t, backend.Absent, b.Find(t.Context(), want)[0].Presence, "of what may not have been submitted, there may have been none")
+
+	home := filepath.Dir(dir)
+	require.NoError(t, os.Remove(home))
+	told, _ = look(t, b, knownJob)
+	require.Empty(t, told)
+	finding := b.Find(t.Context(), want)[0]
+	require.Equal(t, backend.Uncertain, finding.Presence)
+	require.Contains(t, finding.Proof, home)
+	_, err := b.Outputs(t.Context(), ref, job, -1)
+	require.ErrorContains(t, err, home)
+	require.ErrorContains(t, b.makeFolder(t.Context(), job), home, "it is not made anew: the jobs would not find it")
+	require.NoError(t, os.Mkdir(home, 0o755))
+	require.NoError(t, b.makeFolder(t.Context(), job))
 }
 
 func TestAccountingThatFailedIsLeftAloneForAWhile(t *testing.T) {
@@ -246,10 +313,10 @@ func TestAccountingThatFailedIsLeftAloneForAWhile(t *testing.T) {
 	w := &witnesses{accountingErr: errors.New("Problem talking to the database")}
 	o := observer{b: newWitnessed(t, w)}
 	missing := []absent{{known: knownJob, position: -1}}
-	_, err := o.accounting(t.Context(), missing)
+	_, _, err := o.accounting(t.Context(), missing)
 	require.ErrorContains(t, err, "database")
 	o.accountingFrom = time.Now().Add(time.Hour) // as after a failure that took long
-	_, err = o.accounting(t.Context(), missing)
+	_, _, err = o.accounting(t.Context(), missing)
 	require.ErrorIs(t, err, errResting)
 }
 
@@ -371,6 +438,23 @@ func TestTheWrappersOwnEndsAreTold(t *testing.T) {
 	require.Equal(t, reasonPremature, told[-1].Reason)
 	told, _ = look(t, newWitnessed(t, failed(slurm.ExitCancelled)), knownJob)
 	require.Equal(t, dagbridgev1.Job_CANCELLED, told[-1].State)
+
+	signal := int32(signalNotLaunched)
+	unopened := failed(128 + signal)
+	unopened.controller[0].signal = &signal
+	for _, w := range []*witnesses{failed(slurm.ExitNoFolder), unopened} {
+		b = newWitnessed(t, w)
+		told, _ = look(t, b, knownJob)
+		require.Equal(t, "LAUNCH_FAILED", told[-1].Reason)
+		require.True(t, told[-1].Infrastructure)
+		require.Nil(t, told[-1].ExitCode, "it is none of the program's")
+		require.Nil(t, told[-1].Signal)
+		require.Contains(t, told[-1].Message, slurm.Dir(b.site, job.Id))
+		marker(t, slurm.StartMarker(b.site, job.Id, token, -1), "77 0\n")
+		told, _ = look(t, b, knownJob)
+		require.Empty(t, told[-1].Reason, "a program may end so too")
+		require.NotNil(t, told[-1].ExitCode)
+	}
 
 	b = newWitnessed(t, failed(0)) // as slurmdb v0.0.38 tells it
 	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=3\nend=1796047099\nsentence=\n")

@@ -173,4 +173,8 @@ type submitted struct {
 	JobID         number      `json:"job_id"`
 	SubmitMessage string      `json:"job_submit_user_msg"`
 	Errors        []restError `json:"errors"`
+	// Statistics of slurmctld's, where they were asked for.
+	Statistics *struct {
+		Untold number `json:"dbd_agent_queue_size"`
+	} `json:"statistics"`
 }

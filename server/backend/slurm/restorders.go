@@ -15,6 +15,7 @@ const (
 	pathJob         = "/slurm/v0.0.38/job/"
 	pathSubmit      = "/slurm/v0.0.38/job/submit"
 	pathJobs        = "/slurm/v0.0.38/jobs"
+	pathDiag        = "/slurm/v0.0.38/diag"
 	pathAccounting  = "/slurmdb/v0.0.38/jobs"
 	impossibleJobID = "4000000000"
 )

@@ -7,7 +7,8 @@
 //
 // What is known of a job is told by three witnesses, in this order. The controller's listing is one look for all jobs; it
 // has every live job, and those that ended within MinJobAge. Accounting is asked, in chunks, only for the jobs that a
-// complete listing lacks. The markers that the wrapper script leaves in workDir tell what neither knows. Ids are reused (a
+// complete listing lacks, beside the looks, and its silence counts only once slurmctld has nothing left to tell it. The markers
+// that the wrapper script leaves in workDir tell what neither knows. Ids are reused (a
 // slurmctld that was killed hands out the ids of the jobs it forgot), so a record counts only if it carries the job's token,
 // in its comment or as the end of its name, and belongs to the user.
 //
@@ -25,6 +26,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -101,10 +103,13 @@ type Backend struct {
 	orders, looks way
 	pollInterval  time.Duration
 	accountingLag time.Duration
+	minJobAge     time.Duration
 	log           *slog.Logger
 	accounts      accounts
 	// oddities that have been logged: a state no table knows would fill the log at every look.
 	oddities sync.Map
+	// home is the folder that the last job's folder was made in.
+	home atomic.Pointer[string]
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -124,7 +129,8 @@ func New(o Options) (*Backend, error) {
 			o.Name, o.PollInterval, o.Limits.MinJobAge)
 	}
 	b := &Backend{
-		name: o.Name, pollInterval: o.PollInterval, accountingLag: o.AccountingLag, log: o.Log.With("cluster", o.Name),
+		name: o.Name, pollInterval: o.PollInterval, accountingLag: o.AccountingLag, minJobAge: o.Limits.MinJobAge,
+		log: o.Log.With("cluster", o.Name),
 		site: slurm.Site{
 			WorkDir: filepath.Clean(o.WorkDir), Prologue: o.Prologue, LoginShell: o.LoginShell,
 			Partition: o.Partition, Account: o.Account, QOS: o.QOS, MaxArraySize: o.Limits.MaxArraySize,

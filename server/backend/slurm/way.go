@@ -23,6 +23,8 @@ type way interface {
 	// accountedByName lists the allocations with these job names that were there since a moment. Jobs that never became
 	// eligible are missing: the controller is to be asked first.
 	accountedByName(ctx context.Context, names []string, since time.Time) ([]record, error)
+	// untold is how many messages the controller has for accounting that accounting has not taken in yet.
+	untold(ctx context.Context) (int, error)
 	// release lifts the hold of jobs and answers for each. An unknown or ended one is no error.
 	release(ctx context.Context, user string, ids []string) []error
 	// depend replaces a job's dependency. An unknown or ended one is no error.
