@@ -3,6 +3,7 @@ package faults
 import (
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,26 +23,67 @@ type rig struct {
 	engine *engine.Engine
 	store  *store.Store
 	ids    []string
+
+	options slurm.Options
+	path    string
+	// stop ends the engine, as a gateway that is stopped does.
+	stop func()
 }
 
 // newRig starts an engine in front of a Slurm, with the cluster's defaults where the options leave something out.
 func newRig(t *testing.T, c *slurmtest.Cluster, o slurm.Options) *rig {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	o.Name, o.WorkDir, o.PollInterval, o.AccountingLag, o.Log = "hpc", c.WorkDir(t), 500*time.Millisecond, 2*time.Second, log
-	b, err := slurm.New(o)
+	if o.WorkDir == "" {
+		o.WorkDir = c.WorkDir(t)
+	}
+	o.Name, o.PollInterval, o.AccountingLag, o.Log = "hpc", 500*time.Millisecond, 2*time.Second, slog.New(slog.NewTextHandler(t.Output(), nil))
+	r := &rig{
+		workload: &workload{ledger: newLedger(t, c), name: "faults"}, options: o, path: filepath.Join(t.TempDir(), "dagbridge.db"),
+	}
+	r.start(t)
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
+// start starts the engine on what the last one has left.
+func (r *rig) start(t *testing.T) {
+	t.Helper()
+	b, err := slurm.New(r.options)
 	require.NoError(t, err)
-	s, err := store.Open(filepath.Join(t.TempDir(), "dagbridge.db"), store.Options{Log: log})
+	r.store, err = store.Open(r.path, store.Options{Log: r.options.Log})
 	require.NoError(t, err)
-	e, err := engine.New(engine.Options{Store: s, Clusters: []engine.Cluster{{Name: "hpc", Backend: b}}, Log: log, Grace: 2 * time.Second})
-	require.NoError(t, err)
-	e.Start()
-	t.Cleanup(func() {
-		e.Stop()
-		require.NoError(t, b.Close())
-		require.NoError(t, s.Close())
+	r.engine, err = engine.New(engine.Options{
+		Store: r.store, Clusters: []engine.Cluster{{Name: "hpc", Backend: b}}, Log: r.options.Log, Grace: grace,
 	})
-	return &rig{workload: &workload{ledger: newLedger(t, c), name: "faults"}, engine: e, store: s}
+	require.NoError(t, err)
+	r.engine.Start()
+	r.stop = sync.OnceFunc(func() {
+		r.engine.Stop()
+		require.NoError(t, b.Close())
+		require.NoError(t, r.store.Close())
+	})
+}
+
+// grace of the engine in these tests.
+const grace = 2 * time.Second
+
+// awaitLooks waits until the cluster has been looked at for longer than anything is given to turn up.
+func (r *rig) awaitLooks(t *testing.T) {
+	t.Helper()
+	until := time.Now().Add(4 * grace)
+	require.True(t, poll(patience, func() bool { return r.engine.Clusters()[0].GetLastLookTime().AsTime().After(until) }), "nobody looks")
+}
+
+// reach is a way to Slurm, with the deadline of these tests.
+func reach(t *testing.T, c *slurmtest.Cluster, way string) slurm.Options {
+	t.Helper()
+	o := slurm.Options{Timeout: deadline}
+	if way == "rest" {
+		o.REST = &slurm.REST{URL: c.URL, User: slurmtest.User, TokenFile: c.TokenFile(t)}
+	} else {
+		o.CLI = &slurm.CLI{Path: c.Bin()}
+	}
+	return o
 }
 
 // submit hands over all runs of the workload that have not been.

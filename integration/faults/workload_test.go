@@ -93,6 +93,12 @@ func (w *workload) fails(task *dagbridgev1.Task) {
 	becomes(dagbridgev1.Job_FAILED, 1)(task)
 }
 
+// dies takes the wrapper with it, so that it leaves no exit marker.
+func (w *workload) dies(task *dagbridgev1.Task) {
+	task.Command = w.program("kill -KILL $PPID")
+	becomes(dagbridgev1.Job_FAILED, 1)(task)
+}
+
 // The shapes of runs.
 
 func (w *workload) single() *dagbridgev1.Workflow { return w.add("single", w.task("only", nil)) }

@@ -55,8 +55,9 @@ func (c *Cluster) WorkDir(tb testing.TB) string {
 	return dir
 }
 
-// Daemon does "stop" (and waits), "kill" (by SIGKILL), "start" or "restart" to one of slurmctld, slurmdbd, slurmrestd,
-// slurmd-n1, slurmd-n2, mariadb and munged. After start and restart the daemon may not answer yet.
+// Daemon does "stop" (and waits), "kill" (by SIGKILL), "start", "restart", "hang" (it takes connections and does not answer) or
+// "wake" to one of slurmctld, slurmdbd, slurmrestd, slurmd-n1, slurmd-n2, mariadb and munged. After start and restart the daemon
+// may not answer yet.
 func (c *Cluster) Daemon(tb testing.TB, action, daemon string) {
 	tb.Helper()
 	output, err := exec.Command(filepath.Join(c.Prefix, "daemon.sh"), c.Prefix, action, daemon).CombinedOutput()

@@ -82,7 +82,7 @@ type Local struct {
 type Slurm struct {
 	// Through slurmrestd.
 	REST *SlurmREST `yaml:"rest"`
-	// Through sbatch, squeue, sacct, scancel and scontrol. They are found in PATH; SLURM_CONF is honoured.
+	// Through sbatch, squeue, sacct, scancel, scontrol and sdiag. They are found in PATH; SLURM_CONF is honoured.
 	CLI *SlurmCLI `yaml:"cli"`
 	// Through a login node. Not supported yet.
 	SSH *SlurmSSH `yaml:"ssh"`
