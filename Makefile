@@ -34,17 +34,17 @@ demo: build ## run a small pipeline through an embedded gateway on this machine
 test: vet ## vet, format, unit tests with the race detector, then the tests against a real Slurm
 	$(GO) test -race -timeout $(TIMEOUT) $(RACE)
 	$(GO) test -timeout $(TIMEOUT) ./cmd/...
-	@# -count 1: these build and run the program, which a cached result does not see.
-	$(GO) test -timeout $(TIMEOUT) -count 1 $(INTEGRATION)
+	@# -count 1: these build and run the program, which a cached result does not see. -parallel 8: they mostly wait.
+	$(GO) test -timeout $(TIMEOUT) -count 1 -parallel 8 $(INTEGRATION)
 
 .PHONY: test-unit
 test-unit: vet ## the unit tests alone: nothing but Go is needed
 	$(GO) test -timeout $(TIMEOUT) $(UNIT)
 
 .PHONY: test-all
-test-all: verify test ## what test does, then the long runs: more histories, more kills, fuzzing
+test-all: verify test ## what test does, then the long runs: every release of Slurm, more histories, more kills, fuzzing
 	$(GO) test -timeout 6h -count 1 -run TestModel ./server/engine -rapid.checks=100000
-	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 $(INTEGRATION)
+	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 -parallel 8 $(INTEGRATION)
 	@for package in $$(grep -rl '^func Fuzz' --include '*_test.go' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -h '^func Fuzz' $$package/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s $$package; \

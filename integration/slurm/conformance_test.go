@@ -1,7 +1,7 @@
 package slurmtest_test
 
 import (
-	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,26 +18,6 @@ import (
 
 func TestMain(m *testing.M) { slurmtest.Main(m) }
 
-// way is one way to configure the backend.
-type way struct{ rest, cli bool }
-
-var ways = map[string]way{"REST": {rest: true}, "CLI": {cli: true}, "REST and CLI": {true, true}}
-
-// options for a backend over the cluster, looking often.
-func (w way) options(t *testing.T, c *slurmtest.Cluster) slurm.Options {
-	o := slurm.Options{
-		Name: "test", WorkDir: c.WorkDir(t), PollInterval: 500 * time.Millisecond,
-		Limits: slurm.Limits{MaxArraySize: 10001}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
-	if w.rest {
-		o.REST = &slurm.REST{URL: c.URL, User: slurmtest.User, TokenFile: c.TokenFile(t)}
-	}
-	if w.cli {
-		o.CLI = &slurm.CLI{Path: c.Bin()}
-	}
-	return o
-}
-
 func newBackend(t *testing.T, o slurm.Options) *slurm.Backend {
 	t.Helper()
 	b, err := slurm.New(o)
@@ -45,22 +25,55 @@ func newBackend(t *testing.T, o slurm.Options) *slurm.Backend {
 	return b
 }
 
+// cell is a Slurm that the backend must behave alike on.
+type cell struct {
+	slurmtest.Options
+	// long: too much for every change; run with DAGBRIDGE_LONG=1.
+	long bool
+}
+
+// cells of the matrix: what people have most, and, in the long run, every release with and without accounting.
+var cells = map[string]cell{
+	"oldest":                    {},
+	"newest":                    {Options: slurmtest.Options{Release: slurmtest.Newest}},
+	"oldest without accounting": {Options: slurmtest.Options{NoAccounting: true}, long: true},
+	"newest without accounting": {Options: slurmtest.Options{Release: slurmtest.Newest, NoAccounting: true}, long: true},
+	"middle":                    {Options: slurmtest.Options{Release: slurmtest.Middle}, long: true},
+	"middle without accounting": {Options: slurmtest.Options{Release: slurmtest.Middle, NoAccounting: true}, long: true},
+}
+
 func TestConformance(t *testing.T) {
-	for name, w := range ways {
+	for name, cell := range cells {
+		if cell.long && os.Getenv("DAGBRIDGE_LONG") == "" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			c := slurmtest.Shared(t)
-			o := w.options(t, c)
-			backendtest.Run(t, backendtest.Fixture{
-				Backend:   newBackend(t, o),
-				Restart:   func(t *testing.T) backend.Backend { return newBackend(t, o) },
-				FailNode:  func(t *testing.T, node string) { failNode(t, c, node) },
-				Dir:       filepath.Join(c.Prefix, "out"),
-				TimeLimit: time.Minute,
-				Patience:  3 * time.Minute,
-				Resources: &dagbridgev1.Resources{Cpu: "1", Memory: "50Mi"},
-			})
+			for name, w := range ways {
+				if w.rest && cell.Release != "" { // the backend does not speak what their slurmrestd does
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					c := slurmtest.Start(t, cell.Options) // its own: one of the rules is of a node that fails
+					t.Logf("Slurm %s", c.Version)
+					conforms(t, c, w)
+				})
+			}
 		})
 	}
+}
+
+func conforms(t *testing.T, c *slurmtest.Cluster, w way) {
+	o := w.options(t, c)
+	backendtest.Run(t, backendtest.Fixture{
+		Backend:   newBackend(t, o),
+		Restart:   func(t *testing.T) backend.Backend { return newBackend(t, o) },
+		FailNode:  func(t *testing.T, node string) { failNode(t, c, node) },
+		Dir:       filepath.Join(c.Prefix, "out"),
+		TimeLimit: time.Minute,
+		Patience:  3 * time.Minute,
+		Resources: &dagbridgev1.Resources{Cpu: "1", Memory: "50Mi"},
+	})
 }
 
 // failNode sets a node down, which kills what runs on it, and waits at the test's end until it is back. Its slurmd may be

@@ -31,4 +31,3 @@ func TestReleasesSideBySide(t *testing.T) {
 		}
 	}
 }
-

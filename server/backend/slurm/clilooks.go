@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -70,9 +69,7 @@ func (l queueLayout) parse(text string) []record {
 			continue
 		}
 		r.words, r.reason = stateWords(fields[0]), fields[1]
-		if status, err := strconv.ParseInt(fields[2], 10, 64); err == nil {
-			r.exit, r.signal = waitStatus(status)
-		}
+		r.exit, r.signal = queueExit(fields[2])
 		r.dependency = given(fields[3])
 		r.submit, r.start, r.end = epoch(fields[4]), epoch(fields[5]), epoch(fields[6])
 		r.node, r.held = given(fields[7]), fields[8] == "0"

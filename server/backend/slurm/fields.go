@@ -24,6 +24,15 @@ func stateWords(text string) []string { return strings.Split(strings.TrimSpace(t
 // exitStatus is sacct's "exit:signal".
 func exitStatus(text string) (exit, signal *int32, err error) { return slurm.Exit(text) }
 
+// queueExit is squeue's exit code: the status of wait(2) in 22.05, and "exit:signal" in 24.11 and 26.05.
+func queueExit(text string) (exit, signal *int32) {
+	if status, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return waitStatus(status)
+	}
+	exit, signal, _ = exitStatus(text)
+	return exit, signal
+}
+
 // given is a field's text, "" for the many ways in which Slurm says that there is none.
 func given(text string) string {
 	switch text {

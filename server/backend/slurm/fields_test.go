@@ -70,6 +70,20 @@ func TestTimesThatAreNotSetAreZero(t *testing.T) {
 	require.Equal(t, int64(1796047082), epoch("1796047082").Unix())
 }
 
+func TestExitCodesComeInTheReleasesShapes(t *testing.T) {
+	t.Parallel()
+	number := func(n int32) *int32 { return &n }
+	for text, want := range map[string]struct{ exit, signal *int32 }{
+		"0": {exit: number(0)}, "768": {exit: number(3)}, "9": {number(137), number(9)}, // 22.05
+		"0:0": {exit: number(0)}, "3:0": {exit: number(3)}, "0:9": {number(137), number(9)}, // later
+		"": {}, "N/A": {}, "3:": {}, ":9": {}, "-1:0": {},
+	} {
+		exit, signal := queueExit(text)
+		require.Equal(t, want.exit, exit, text)
+		require.Equal(t, want.signal, signal, text)
+	}
+}
+
 func TestDependenciesAreTheIDsThatAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]struct{ ids, failed []string }{
