@@ -212,12 +212,12 @@ for pt in $CTLD $REST $SLURMD0 $([ $ACCT = 1 ] && echo $DBD $SQL); do port_open 
 spawn munged munged --foreground --force --socket="$P/run/munge.sock" --key-file="$P/munge/munge.key" \
   --pid-file="$P/munge/munged.pid" --log-file="$P/munge/munged.log" --seed-file="$P/munge/seed" --num-threads=4
 if [ $ACCT = 1 ]; then
-  SQLU=root
+  SQLU=root; mkdir -p "$P/sql.tmp"   # several that make their system tables at once drop one another's temporary ones
   if [ ! -d "$P/sql/mysql" ]; then
-    inroot mariadb-install-db --no-defaults --datadir="$P/sql" --user=$SQLU --auth-root-authentication-method=normal \
+    inroot mariadb-install-db --no-defaults --datadir="$P/sql" --tmpdir="$P/sql.tmp" --user=$SQLU --auth-root-authentication-method=normal \
       --skip-test-db --skip-name-resolve --skip-log-bin >"$P/log/install-db.out" 2>&1 || die mariadb "mariadb-install-db failed" "$P/log/install-db.out"; fi
   printf "CREATE DATABASE IF NOT EXISTS slurm_acct_db;CREATE USER IF NOT EXISTS 'slurm'@'127.0.0.1' IDENTIFIED BY 'slurm';GRANT ALL ON slurm_acct_db.* TO 'slurm'@'127.0.0.1';\n" | tr ';' '\n' | sed 's/$/;/;/^;$/d' >"$P/etc/init.sql"
-  spawn mariadb mariadbd --no-defaults --datadir="$P/sql" --user=$SQLU --socket="$P/run/mysql.sock" --pid-file="$P/run/mysql.self.pid" \
+  spawn mariadb mariadbd --no-defaults --datadir="$P/sql" --tmpdir="$P/sql.tmp" --user=$SQLU --socket="$P/run/mysql.sock" --pid-file="$P/run/mysql.self.pid" \
     --bind-address=127.0.0.1 --port=$SQL --skip-name-resolve --innodb-buffer-pool-size=128M --innodb-log-file-size=64M \
     --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=0 --sync-binlog=0 --innodb-doublewrite=0 --max-allowed-packet=64M \
     --performance-schema=OFF --init-file="$P/etc/init.sql" --log-error="$P/log/mariadb.log"
