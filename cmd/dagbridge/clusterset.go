@@ -42,7 +42,9 @@ func openCluster(cfg *config.Config, c config.Cluster, log *slog.Logger) (backen
 			CPUs: c.Local.CPUs, Memory: int64(c.Local.Memory), Prologue: c.Local.Prologue, Log: log,
 		})
 	case c.Slurm != nil:
-		return slurm.New(slurmOptions(c.Name, c.Slurm, log))
+		o := slurmOptions(c.Name, c.Slurm, log)
+		o.AccountingLag = cfg.LostAfter
+		return slurm.New(o)
 	}
 	return nil, fmt.Errorf("cluster %s is of no kind", c.Name)
 }

@@ -54,7 +54,7 @@ func startInstance(cfg *config.Config, log *slog.Logger) (_ *instance, err error
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := telemetry.New(registry)
-	running, err := engine.New(engine.Options{Store: i.store, Clusters: clusters, Log: log, Metrics: metrics})
+	running, err := engine.New(engine.Options{Store: i.store, Clusters: clusters, Log: log, Metrics: metrics, Grace: cfg.LostAfter})
 	if err != nil {
 		return nil, err
 	}

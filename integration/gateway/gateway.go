@@ -23,8 +23,10 @@ import (
 type Gateway struct {
 	// Slurm that is behind it.
 	Slurm *slurmtest.Cluster
-	// Config is the path of its configuration.
-	Config string
+	// Config is the path of its configuration, WorkDir the cluster's workDir in it.
+	Config, WorkDir string
+	// User that the jobs in Slurm belong to.
+	User string
 
 	binary string
 	log    bytes.Buffer
@@ -44,13 +46,14 @@ type process struct {
 // New starts a gateway that reaches Slurm by "rest" or by "cli", and waits until it is ready. It ends with the test.
 func New(t *testing.T, c *slurmtest.Cluster, way string) *Gateway {
 	t.Helper()
-	g := &Gateway{Slurm: c, binary: build(t, c), Config: filepath.Join(t.TempDir(), "dagbridge.yaml")}
+	g := &Gateway{Slurm: c, binary: build(t, c), Config: filepath.Join(t.TempDir(), "dagbridge.yaml"), WorkDir: c.WorkDir(t), User: "root"}
 	how := fmt.Sprintf("cli: {path: %q}", c.Bin())
 	if way == "rest" {
+		g.User = slurmtest.User
 		how = fmt.Sprintf("rest: {url: %q, user: %q, tokenFile: %q}", c.URL, slurmtest.User, c.TokenFile(t))
 	}
-	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: %q\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n  - name: here\n    local: {}\n",
-		t.TempDir(), how, c.WorkDir(t))
+	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: %q\nlostAfter: 5s\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n  - name: here\n    local: {}\n",
+		t.TempDir(), how, g.WorkDir)
 	require.NoError(t, os.WriteFile(g.Config, []byte(text), 0o600))
 	t.Cleanup(func() {
 		g.Kill()

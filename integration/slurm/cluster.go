@@ -28,6 +28,9 @@ var scripts embed.FS
 // User is the ordinary user whose account jobs over REST are charged to.
 const User = "slurmtest"
 
+// OtherUser is another ordinary user, in the same account.
+const OtherUser = "slurmtest2"
+
 // Options of a cluster. The zero value: the oldest release, accounting, two nodes.
 type Options struct {
 	// Release of Slurm. Left out: the oldest.

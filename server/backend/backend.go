@@ -200,6 +200,8 @@ type Observation struct {
 	Message string
 	// Held: it will not start until released.
 	Held bool
+	// LaunchFailed: the scheduler holds it by itself, because its launch failed; it starts again once it is released.
+	LaunchFailed bool
 	// NeverSatisfied: its dependency cannot hold any more.
 	NeverSatisfied bool
 	// Dependencies are the native ids it still waits for, as the scheduler tells them; nil when a look does not tell.

@@ -20,6 +20,9 @@ type Config struct {
 	Auth Auth `yaml:"auth"`
 	// Where jobs run. The first one takes the tasks that name none. Without any: one named "local", this machine.
 	Clusters []Cluster `yaml:"clusters"`
+	// For how long complete answers of a cluster must lack a job, its accounting included, before the job counts as gone: then
+	// it is submitted again, if it has never started, or is LOST. More where files or accounting come late.
+	LostAfter time.Duration `yaml:"lostAfter"`
 	// How long jobs that have ended are remembered.
 	Retention Retention `yaml:"retention"`
 }
@@ -168,6 +171,7 @@ func Default() *Config {
 		Listen:    Listen{GRPC: "127.0.0.1:7070", HTTP: "127.0.0.1:7071"},
 		Data:      "./dagbridge-data",
 		Clusters:  []Cluster{{Name: "local", Local: &Local{}}},
+		LostAfter: time.Minute,
 		Retention: Retention{Age: 90 * 24 * time.Hour, Jobs: 1_000_000},
 	}
 }

@@ -35,6 +35,9 @@ func (c *Config) faults() []Fault {
 			names[name] = i
 		}
 	}
+	if c.LostAfter < time.Second {
+		f.add(0, "lostAfter", "%s is too soon to give a job up; 1s is the least, 60s is usual", c.LostAfter)
+	}
 	if c.Retention.Age < 0 {
 		f.add(0, "retention.age", "a duration cannot be negative; 0 keeps jobs for ever")
 	}

@@ -212,7 +212,8 @@ func (m *memory) toChange(n *node, fresh bool) (backend.Change, bool) {
 	if n.seen.State != dagbridgev1.Job_SUBMITTED {
 		return change, false
 	}
-	change.Release = n.toRelease() && n.seen.Held
+	// After a launch that failed the scheduler has requeued it, but for the hold: it is the same attempt, and may go on.
+	change.Release = n.toRelease() && n.seen.Held || n.seen.LaunchFailed
 	if n.rec.GetNative() {
 		if depends, ok := m.depends(n); ok && m.stale(n, depends) {
 			change.Depends = &depends

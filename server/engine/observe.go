@@ -94,6 +94,9 @@ func (e *Engine) see(observations []backend.Observation, asOf time.Time) {
 			}
 			continue
 		}
+		if n.isArray() && n.fresh && n.seen.LaunchFailed {
+			continue // what is wanted of this instance is wanted of the array
+		}
 		n.seen, n.fresh = &obs, true
 		m.mark(n)
 	}

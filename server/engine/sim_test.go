@@ -126,8 +126,10 @@ type simJob struct {
 	node     string
 	exclude  []string
 	restarts int
-	foreign  bool
-	run      *run
+	// launchFailed: it is held since the controller could not start it.
+	launchFailed bool
+	foreign      bool
+	run          *run
 }
 
 func newSim(w *world, name string, slurmLike bool) *sim {
@@ -322,7 +324,7 @@ func (s *sim) lookOne(ref backend.NativeRef, pos int) backend.Observation {
 func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 	obs.State, obs.Reason, obs.Held = j.state, j.reason, j.held
 	obs.SubmitTime, obs.StartTime, obs.EndTime, obs.Node = j.submit, j.startAt, j.ended, j.node
-	obs.Infrastructure = isInfrastructure(j.reason)
+	obs.Infrastructure, obs.LaunchFailed = isInfrastructure(j.reason), j.launchFailed
 	if j.state == dagbridgev1.Job_SUBMITTED {
 		obs.DependenciesKnown = true
 		for _, d := range j.depends.Terms {
@@ -343,8 +345,8 @@ func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 		obs.ExitCode = &j.code
 	}
 	key := markerKey(j.token, j.position)
-	if code, over := s.exit[key]; over && j.reason == reasonDuplicate && s.start[key].nativeID == j.id {
-		obs.Reason = "" // it had ended before the controller forgot that
+	if code, over := s.exit[key]; over && s.start[key].nativeID == j.id && (j.reason == reasonDuplicate || obs.Infrastructure && code == 0) {
+		obs.Reason, obs.Infrastructure = "", false // it had ended before the controller forgot that
 		s.tellEnd(&obs, code)
 	}
 	return obs
@@ -366,7 +368,7 @@ func (s *sim) Alter(_ context.Context, changes []backend.Change) []error {
 		for _, j := range s.jobs {
 			if j.id == c.Ref.ID && j.token == c.Ref.Token && j.state == dagbridgev1.Job_SUBMITTED {
 				s.logf("alters %s %s release=%v depends=%v", j.id, j.token, c.Release, c.Depends)
-				j.held = j.held && !c.Release
+				j.held, j.launchFailed = j.held && !c.Release, j.launchFailed && !c.Release
 				if c.Depends != nil {
 					j.depends = *c.Depends
 				}
@@ -464,7 +466,7 @@ func (s *sim) met(d translators.Dependency, position int) (met, never bool) {
 }
 
 func (s *sim) startable(j *simJob) bool {
-	if j.state != dagbridgev1.Job_SUBMITTED || j.held || j.foreign {
+	if j.state != dagbridgev1.Job_SUBMITTED || j.held || j.launchFailed || j.foreign {
 		return false
 	}
 	some := len(j.depends.Terms) == 0
@@ -540,10 +542,6 @@ func (s *sim) save() {
 // begin starts a native job: the wrapper's first act is the start marker.
 func (s *sim) begin(j *simJob) {
 	key := markerKey(j.token, j.position)
-	if m, there := s.start[key]; there && (m.nativeID != j.id || m.restarts >= j.restarts) {
-		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_FAILED, reasonDuplicate, 120, s.w.now
-		return
-	}
 	if s.cancelled[key] {
 		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_CANCELLED, reasonMarked, 124, s.w.now
 		return
@@ -554,6 +552,15 @@ func (s *sim) begin(j *simJob) {
 			j.state, j.reason, j.code, j.ended = dagbridgev1.Job_FAILED, reasonPremature, 122, s.w.now
 			return
 		}
+	}
+	if code, over := s.exit[key]; over && s.start[key].nativeID == j.id {
+		s.logf("has %s %s tell its end once more", j.id, key)
+		s.end(j, code)
+		return
+	}
+	if m, there := s.start[key]; there && (m.nativeID != j.id || m.restarts >= j.restarts) {
+		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_FAILED, reasonDuplicate, 120, s.w.now
+		return
 	}
 	s.logf("starts %s %s", j.id, key)
 	s.start[key] = marker{j.id, j.restarts}
@@ -596,7 +603,11 @@ func (s *sim) finish(j *simJob) {
 	j.run.running, j.run.code = false, j.code
 	s.exit[markerKey(j.token, j.position)] = j.code
 	s.logf("ends %s %s with %d", j.id, j.token, j.code)
-	j.ended = s.w.now
+	s.end(j, j.code)
+}
+
+func (s *sim) end(j *simJob, code int32) {
+	j.code, j.reason, j.ended = code, "", s.w.now
 	if j.state = dagbridgev1.Job_SUCCEEDED; j.code != 0 {
 		j.state = dagbridgev1.Job_FAILED
 	} else {
@@ -614,8 +625,11 @@ func (s *sim) runOn() {
 }
 
 // amnesia is kill -9 of the controller: what happened since its state was last saved is forgotten, and ids are given out
-// again, to somebody else. A job that had started since is unknown to it and killed on its node; one that had ended stays so,
-// since the node tells.
+// again, to somebody else. A job that had started since is unknown to it, or started a second time, and killed on its node. One
+// that had ended may stay so, since the node tells; else it starts once more, after a start that was forgotten too, or counts
+// as vanished with its node.
+//
+// An end that the program had not come to by itself stays: that it was killed is no end to be told once more.
 func (s *sim) amnesia() {
 	s.logf("forgets: next id %d -> %d", s.nextID, s.snapID)
 	before := map[string]*simJob{}
@@ -631,12 +645,22 @@ func (s *sim) amnesia() {
 		if now != nil && now.state != old.state && now.startAt.After(old.startAt) {
 			if now.run != nil && now.run.running {
 				now.run.running, now.run.killed = false, true
-				j.state, j.startAt = dagbridgev1.Job_SUBMITTED, time.Time{} // it is requeued
-			} else if now.run != nil {
+				j.state, j.startAt = dagbridgev1.Job_SUBMITTED, time.Time{} // it starts again
+				if j.launchFailed = s.w.chance(3, "launch fails"); j.launchFailed {
+					j.restarts++ // it is requeued, and held
+				}
+			} else if now.run != nil && !s.forgetsEnd(now) {
 				j = *now
 			}
 		} else if now != nil && old.state == dagbridgev1.Job_RUNNING {
-			j = *now
+			if j = *now; ended(now.state) && s.forgetsEnd(now) {
+				j = old
+				if j.restarts++; s.w.chance(2, "no requeue") {
+					j.state, j.reason, j.code, j.ended = dagbridgev1.Job_FAILED, "NODE_FAIL", 1, s.w.now
+				} else {
+					j.state, j.reason, j.startAt = dagbridgev1.Job_SUBMITTED, "BeginTime", time.Time{}
+				}
+			}
 		} else if now == nil && old.state == dagbridgev1.Job_RUNNING {
 			continue // it had ended long since, and the node has told
 		}
@@ -652,4 +676,10 @@ func (s *sim) amnesia() {
 		s.jobs = append(s.jobs, &simJob{id: strconv.Itoa(s.nextID), position: -1, token: fmt.Sprintf("somebody.%d", s.nextID), foreign: true, state: dagbridgev1.Job_SUBMITTED, submit: s.w.now})
 		s.nextID++
 	}
+}
+
+// forgetsEnd: the controller does not know any more that a program ended by itself.
+func (s *sim) forgetsEnd(j *simJob) bool {
+	_, byItself := s.exit[markerKey(j.token, j.position)]
+	return byItself && s.start[markerKey(j.token, j.position)].nativeID == j.id && s.w.chance(2, "end forgotten")
 }

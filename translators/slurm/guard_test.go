@@ -57,7 +57,7 @@ func TestARequeuedJobHasNotSucceededUntilItHasAgain(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	succeeded := slurm.SucceededPath(n.site, n.site.User, jobID, -1)
-	s := submission(sh("[ -e once ] && exit 3; : > once"))
+	s := submission(sh("[ -e once ] && exit 3; : > once; kill $PPID"))
 	require.Equal(t, 0, n.run(s).code)
 	require.FileExists(t, succeeded)
 	require.Equal(t, 3, n.run(s, "SLURM_RESTART_COUNT=1").code)

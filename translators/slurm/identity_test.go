@@ -81,7 +81,7 @@ func TestExpression(t *testing.T) {
 
 func TestParseExitMarker(t *testing.T) {
 	t.Parallel()
-	got, err := slurm.ParseExitMarker([]byte("id=12_3\nrestart=2\nexit=121\nend=1790000000\nsentence=the outputs are refused: a=b\n"))
+	got, err := slurm.ParseExitMarker([]byte("id=12_3\nrestart=2\nexit=121\nsignalled=no\nend=1790000000\nsentence=the outputs are refused: a=b\n"))
 	require.NoError(t, err)
 	require.Equal(t, slurm.Ending{
 		NativeID: "12_3", Restarts: 2, ExitCode: 121, EndTime: time.Unix(1790000000, 0).UTC(), Sentence: "the outputs are refused: a=b",

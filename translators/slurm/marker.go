@@ -8,7 +8,7 @@ import (
 )
 
 // Ending is what an exit marker says: how the wrapper saw the program end. It is evidence, for when the scheduler has
-// forgotten the job; where the scheduler speaks, its word stands.
+// forgotten the job, or its end; where the scheduler tells of the program, its word stands.
 type Ending struct {
 	// NativeID of the job that wrote it ("1234", "1234_7").
 	NativeID string
@@ -16,7 +16,9 @@ type Ending struct {
 	Restarts int
 	// ExitCode of the job script; of a program that a signal ended, 128 + signal.
 	ExitCode int32
-	EndTime  time.Time
+	// Signalled: the wrapper was sent a signal before the program ended.
+	Signalled bool
+	EndTime   time.Time
 	// Sentence is the wrapper's own word; "" when the program ended by itself.
 	Sentence string
 }
@@ -40,7 +42,7 @@ func ParseExitMarker(text []byte) (Ending, error) {
 		return Ending{}, errMarker
 	}
 	return Ending{
-		NativeID: values["id"], Restarts: restarts, ExitCode: int32(code), EndTime: time.Unix(end, 0).UTC(),
+		NativeID: values["id"], Restarts: restarts, ExitCode: int32(code), Signalled: values["signalled"] != "no", EndTime: time.Unix(end, 0).UTC(),
 		Sentence: values["sentence"],
 	}, nil
 }

@@ -3,10 +3,18 @@
 # file that jobs after this one look for.
 end() {
   [ "$1" -ne 0 ] || : >"$dir/succeeded${position:+_$position}"
-  printf 'id=%s\nrestart=%s\nexit=%s\nend=%s\nsentence=%s\n' "$id" "$restart" "$1" "$(date +%s)" "$2" >"$dagbridge_base.exit.new" &&
+  printf 'id=%s\nrestart=%s\nexit=%s\nsignalled=%s\nend=%s\nsentence=%s\n' \
+    "$id" "$restart" "$1" "$signalled" "$(date +%s)" "$2" >"$dagbridge_base.exit.new" &&
     mv -f "$dagbridge_base.exit.new" "$dagbridge_base.exit"
   [ -z "$2" ] || printf 'dagbridge: %s\n' "$2" >&2
   exit "$1"
+}
+
+# ended says whether this very job, which Slurm has started once more, had come to its end unasked, and sets code to how.
+# Whoever is sent a signal may have ended only to go on when it is requeued.
+ended() {
+  grep -qsx "id=$id" "$dagbridge_base.exit" && grep -qx signalled=no "$dagbridge_base.exit" &&
+    code=$(sed -n 's/^exit=//p' "$dagbridge_base.exit")
 }
 
 # outputs_of FILE is what an upstream has left; nothing counts as {}.
@@ -33,6 +41,7 @@ restart=${SLURM_RESTART_COUNT-0}
 node=${SLURMD_NODENAME-${HOSTNAME-}}
 dagbridge_base=$dir/$attempt${position:+_$position}
 published=$dir/outputs${position:+_$position}.json
+signalled=no
 mask=$(umask)
 umask 007
 
@@ -65,6 +74,13 @@ elif [ ! -e "$dagbridge_base.start" ]; then
   printf 'dagbridge: the folder %s cannot be written to on %s\n' "$dir" "$node" >&2
   exit 122
 else
+  # A slurmctld that is killed forgets its last seconds: it takes a job that has ended for one that vanished with its node, or
+  # that has not started, and starts it again. The end is told once more. Of a failure only once: if Slurm then requeues it
+  # all the same, the site wants that.
+  if ended && { [ "$code" -eq 0 ] || (set -o noclobber && : >"$dagbridge_base.told") 2>/dev/null; }; then
+    printf 'dagbridge: not run again: this had ended already, with %s, which Slurm has forgotten\n' "$code" >&2
+    exit "$code"
+  fi
   owner=$(tail -n 1 "$dagbridge_base.start")
   if [ "${owner% *}" != "$id" ] || [ "${owner##* }" -ge "$restart" ]; then
     printf 'dagbridge: not run: this try was already started, as Slurm job %s\n' "${owner% *}" >&2
@@ -72,7 +88,7 @@ else
   fi
   printf '%s %s\n' "$id" "$restart" >>"$dagbridge_base.start"
 fi
-rm -f "$dagbridge_base.exit" "$published" "$dir/succeeded${position:+_$position}"
+rm -f "$dagbridge_base.exit" "$dagbridge_base.told" "$published" "$dir/succeeded${position:+_$position}"
 
 # sbatch leaves this behind; a later srun would take it for its own --export.
 unset SLURM_EXPORT_ENV
@@ -87,7 +103,7 @@ payload && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || en
 
 # Slurm ends a job by signalling all of its processes, the program included: the wrapper only has to outlive it. It runs the
 # program in the foreground, since the wait of bash loses the exit code of a child that ends as a trapped signal arrives.
-trap : TERM INT HUP USR1 USR2
+trap 'signalled=yes' TERM INT HUP USR1 USR2
 # Meanwhile bash keeps silent: it would write the text of all this to the log when a signal ends the program.
 exec 3>&2 2>/dev/null
 (

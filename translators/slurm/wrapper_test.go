@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,7 +153,6 @@ func TestASecondNativeJobOfOneTryDoesNotRun(t *testing.T) {
 	for name, env := range map[string][]string{
 		"another job":                             {"SLURM_JOB_ID=8"},
 		"another job, requeued":                   {"SLURM_JOB_ID=8", "SLURM_RESTART_COUNT=4"},
-		"the same id, given anew after a crash":   {"SLURM_JOB_ID=7"},
 		"an id of which the first is a beginning": {"SLURM_JOB_ID=77"},
 	} {
 		got := n.run(s, env...)
@@ -167,16 +167,69 @@ func TestASecondNativeJobOfOneTryDoesNotRun(t *testing.T) {
 
 func TestARequeuedJobRunsAgain(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	s := submission(sh("echo ran >> count; exit 3"))
-	require.Equal(t, 3, n.run(s).code)
-	require.Equal(t, 3, n.run(s, "SLURM_RESTART_COUNT=1").code)
-	require.Equal(t, 1, n.marker(-1).Restarts)
-	require.Equal(t, slurm.ExitDuplicate, n.run(s, "SLURM_RESTART_COUNT=1").code, "this restart has been")
-	require.Equal(t, 3, n.run(s, "SLURM_RESTART_COUNT=2").code)
+	for _, signal := range []string{"TERM", "USR1", "INT"} {
+		for _, code := range []int{0, 3} {
+			n := newNode(t)
+			// the signal goes to the wrapper, as one of Slurm's goes to all
+			s := submission(sh(fmt.Sprintf("kill -%s $PPID; echo ran >> count; exit %d", signal, code)))
+			require.Equal(t, code, n.run(s).code)
+			require.True(t, n.marker(-1).Signalled)
+			require.Equal(t, code, n.run(s, "SLURM_RESTART_COUNT=1").code)
+			require.Equal(t, 1, n.marker(-1).Restarts)
+			require.Equal(t, slurm.ExitDuplicate, n.run(s, "SLURM_RESTART_COUNT=1").code, "this restart has been")
+			require.Equal(t, code, n.run(s, "SLURM_RESTART_COUNT=2").code)
+			require.Equal(t, "ran\nran\nran\n", n.count())
+		}
+	}
+}
+
+// count is what programs have appended to the file of that name.
+func (n node) count() string {
+	n.t.Helper()
 	count, err := os.ReadFile(filepath.Join(slurm.Dir(n.site, jobID), "count"))
-	require.NoError(t, err)
-	require.Equal(t, "ran\nran\nran\n", string(count))
+	require.NoError(n.t, err)
+	return string(count)
+}
+
+func TestAnEndThatSlurmForgotIsToldOnceMore(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{0, 3} {
+		s := submission(sh(fmt.Sprintf(`echo ran >> count; echo a=1 > "$DAGBRIDGE_OUTPUT"; exit %d`, code)))
+		for name, again := range map[string][]string{
+			"as if it had not started":                 nil,
+			"as if it had vanished with its node":      {"SLURM_RESTART_COUNT=1"},
+			"as if it had vanished, for a second time": {"SLURM_RESTART_COUNT=2"},
+		} {
+			n := newNode(t)
+			require.Equal(t, code, n.run(s).code)
+			before, outputs := n.marker(-1), n.outputs(-1)
+			require.Equal(t, code == 0, outputs == `{"a":"1"}`)
+			got := n.run(s, again...)
+			require.Equal(t, code, got.code, name)
+			require.Contains(t, got.stderr, fmt.Sprintf("had ended already, with %d,", code), name)
+			require.Equal(t, before, n.marker(-1), name)
+			require.Equal(t, outputs, n.outputs(-1), name)
+			require.Equal(t, "ran\n", n.count(), name)
+			require.Equal(t, slurm.ExitDuplicate, n.run(s, "SLURM_JOB_ID=8").code, name)
+		}
+	}
+	t.Run("a success again and again", func(t *testing.T) {
+		t.Parallel()
+		n, s := newNode(t), submission(sh("echo ran >> count"))
+		for restarts := range 4 {
+			require.Zero(t, n.run(s, fmt.Sprintf("SLURM_RESTART_COUNT=%d", restarts)).code)
+		}
+		require.Equal(t, "ran\n", n.count())
+		require.FileExists(t, slurm.SucceededPath(n.site, n.site.User, jobID, -1))
+	})
+	t.Run("a failure that is requeued all the same runs again", func(t *testing.T) {
+		t.Parallel()
+		n, s := newNode(t), submission(sh("echo ran >> count; exit 3"))
+		for restarts := range 4 {
+			require.Equal(t, 3, n.run(s, fmt.Sprintf("SLURM_RESTART_COUNT=%d", restarts)).code)
+		}
+		require.Equal(t, "ran\nran\n", n.count())
+	})
 }
 
 func TestAFolderThatCannotBeWrittenToRunsNothing(t *testing.T) {
@@ -336,7 +389,8 @@ func TestOutputs(t *testing.T) {
 	t.Run("those of an earlier attempt do not outlive the next", func(t *testing.T) {
 		t.Parallel()
 		n := newNode(t)
-		s := submission(sh(`[ "${SLURM_RESTART_COUNT-0}" = 0 ] && echo a=1 > "$DAGBRIDGE_OUTPUT"`))
+		// a signal to the wrapper, so that the end was not unasked
+		s := submission(sh(`[ "${SLURM_RESTART_COUNT-0}" = 0 ] && echo a=1 > "$DAGBRIDGE_OUTPUT" && kill "$PPID"`))
 		require.Equal(t, 0, n.run(s).code)
 		require.Equal(t, `{"a":"1"}`, n.outputs(-1))
 		require.Equal(t, 1, n.run(s, "SLURM_RESTART_COUNT=1").code)

@@ -12,6 +12,7 @@ import (
 const (
 	reasonNeverSatisfied = "DependencyNeverSatisfied"
 	reasonDependency     = "Dependency"
+	reasonLaunchFailed   = "launch failed requeued held"
 )
 
 // reasonDuplicate: another native job of the same token had started before, and the program did not run.
@@ -71,6 +72,7 @@ func (b *Backend) observeWaiting(o *backend.Observation, r *record) {
 		o.Reason = r.reason
 	}
 	o.Held = r.isHeld()
+	o.LaunchFailed = strings.EqualFold(strings.ReplaceAll(r.reason, "_", " "), reasonLaunchFailed)
 	o.NeverSatisfied = r.reason == reasonNeverSatisfied
 	o.Dependencies, o.Failed = r.dependencies()
 	o.DependenciesKnown = true
@@ -88,8 +90,26 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 		// a 0 beside an end like TIMEOUT is not the program's
 		o.ExitCode, o.Signal = r.exit, r.signal
 	}
-	if o.State == dagbridgev1.Job_FAILED && o.Reason == "" {
+	if o.State != dagbridgev1.Job_FAILED {
+		return
+	}
+	switch {
+	case o.Reason == "":
 		b.explain(o, k)
+	case o.Infrastructure, o.Reason == "TIMEOUT":
+		b.forgotten(o, k)
+	}
+}
+
+// forgotten corrects what is no end of the job's: a slurmctld that was killed forgets ends of its last seconds, takes such a
+// job for one that still runs, and in the end for one that vanished with its node or had too little time. What came to its
+// end unasked, before anybody sent it a signal, succeeded.
+func (b *Backend) forgotten(o *backend.Observation, k backend.Known) {
+	m := b.markers(k.Job, k.Ref.Token, o.Position)
+	if m.of(k.Ref) && m.end.ExitCode == 0 && !m.end.Signalled {
+		message := "Slurm calls it " + o.Reason + "; its exit marker says that it had succeeded before"
+		m.observe(o)
+		o.Reason, o.Infrastructure, o.Message, o.Signal = "", false, message, nil
 	}
 }
 

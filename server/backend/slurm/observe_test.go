@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -460,6 +461,40 @@ func TestTheWrappersOwnEndsAreTold(t *testing.T) {
 	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=3\nend=1796047099\nsentence=\n")
 	told, _ = look(t, b, knownJob)
 	require.EqualValues(t, 3, *told[-1].ExitCode)
+}
+
+func TestASuccessThatSlurmForgotIsNoFailure(t *testing.T) {
+	t.Parallel()
+	const end = "restart=0\nexit=%d\nsignalled=%s\nend=1796047099\nsentence=\n"
+	for _, c := range []struct {
+		word, marker string
+		want         dagbridgev1.Job_State
+	}{
+		{"NODE_FAIL", "id=77\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_SUCCEEDED},
+		{"TIMEOUT", "id=77\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_SUCCEEDED},
+		{"PREEMPTED", "id=77\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_SUCCEEDED},
+		// it may have saved its state and stopped
+		{"PREEMPTED", "id=77\n" + fmt.Sprintf(end, 0, "yes"), dagbridgev1.Job_FAILED},
+		{"NODE_FAIL", "id=77\n" + fmt.Sprintf(end, 1, "no"), dagbridgev1.Job_FAILED},
+		{"NODE_FAIL", "id=78\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_FAILED},
+		{"NODE_FAIL", "", dagbridgev1.Job_FAILED},
+		{"OUT_OF_MEMORY", "id=77\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_FAILED},
+		{"CANCELLED", "id=77\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_CANCELLED},
+	} {
+		one := int32(1)
+		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) { r.words, r.exit = []string{c.word}, &one })}})
+		if c.marker != "" {
+			marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), c.marker)
+		}
+		told, _ := look(t, b, knownJob)
+		require.Equal(t, c.want, told[-1].State, "%v", c)
+		if c.want == dagbridgev1.Job_SUCCEEDED {
+			require.Empty(t, told[-1].Reason)
+			require.False(t, told[-1].Infrastructure)
+			require.Zero(t, *told[-1].ExitCode)
+			require.Contains(t, told[-1].Message, c.word)
+		}
+	}
 }
 
 func TestFindAsksAllWhoCouldKnow(t *testing.T) {

@@ -12,6 +12,11 @@
 // slurmctld that was killed hands out the ids of the jobs it forgot), so a record counts only if it carries the job's token,
 // in its comment or as the end of its name, and belongs to the user.
 //
+// A slurmctld that was killed forgets ends, too. Such a job counts as running until its node registers (at the start, and
+// some twenty times SlurmdTimeout/3 later; scontrol reconfigure has it at once), then as vanished with it: it is requeued, and
+// its wrapper tells its end once more without running anything, or it is NODE_FAIL, or TIMEOUT, and the marker tells that it
+// had succeeded before.
+//
 // No answer is ever taken for absence: a witness that fails leaves the job out of the news, and a submission whose answer
 // was not heard is Unknown. The package keeps nothing between calls but the connections and the last listing.
 package slurm
