@@ -100,6 +100,12 @@ func TestComplaintsGoToTheJobTheyAreAbout(t *testing.T) {
 	require.ErrorContains(t, errs[1], "permission denied")
 	require.NoError(t, errs[2], "that it is not there any more is no error")
 
+	for _, last := range []string{"slurm_suspend error: No error", "slurm_suspend error", "slurm_suspend error:Job has already finished"} {
+		errs = make([]error, 3)
+		complaints(output{stderr: "Invalid job id specified for job 15\nJob has already finished for job 16\n" + last + "\n"}, errExit, ids, errs)
+		require.Equal(t, make([]error, 3), errs, last)
+	}
+
 	errs = make([]error, 3)
 	complaints(output{stderr: "scancel: error: Unable to contact slurm controller\n"}, errExit, ids, errs)
 	for _, err := range errs {

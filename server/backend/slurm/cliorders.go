@@ -49,8 +49,8 @@ func (c *cli) chunks(ctx context.Context, ids []string, order func(context.Conte
 func complaints(o output, err error, ids []string, errs []error) {
 	var unassigned []string
 	for _, sentence := range o.sentences() {
-		// after a job that is not there scontrol goes on, and in the end says that there was no error
-		if isSentence(over, sentence) || strings.HasSuffix(sentence, "No error") {
+		// after a job that is not there scontrol goes on, and in the end says that there was no error, or of 26.05 nothing
+		if isSentence(over, sentence) || strings.HasSuffix(sentence, "No error") || sentence == "slurm_suspend error" {
 			continue
 		}
 		assigned := false

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/slurm"
@@ -54,11 +55,24 @@ func (b *Backend) submit(ctx context.Context, s translators.Submission) (result 
 	if s.Hold {
 		result.Notes = slices.DeleteFunc(result.Notes, func(note string) bool { return strings.Contains(note, heldSentence) })
 	}
-	if a.outcome == backend.Submitted {
+	switch {
+	case a.outcome == backend.Refused && upstreamForgotten(s, a.message):
+		result.Outcome, result.Message = backend.Busy, a.message+": Slurm does not know what it waits for; it is submitted again once that is found out"
+	case a.outcome == backend.Submitted:
 		result.Ref = backend.NativeRef{ID: a.id, Token: s.Token}
 	}
 	return result, a.full
 }
+
+// upstreamForgotten: newer releases refuse to wait for a job that they do not know (22.05 takes it for satisfied). It has been
+// purged, or lost by a slurmctld that was killed: the next look tells which, unless the job is not the gateway's.
+func upstreamForgotten(s translators.Submission, message string) bool {
+	foreign := func(e *dagbridgev1.Edge) bool { return e.GetNative() != nil }
+	return strings.Contains(message, dependencySentence) && len(s.Depends.Terms) > 0 && !slices.ContainsFunc(s.Task.GetUpstream(), foreign)
+}
+
+// dependencySentence is that of Slurm's errno 2038.
+const dependencySentence = "Job dependency problem"
 
 // heldSentence is what slurmrestd says of a job that was submitted held, as was asked.
 const heldSentence = "Job is in held state"
