@@ -98,19 +98,28 @@ func (b *bench) forgotten(t *testing.T, known backend.Known) {
 }
 
 func TestFaults(t *testing.T) {
-	c := slurmtest.Start(t, slurmtest.Options{Set: []string{"MinJobAge=2", "MaxJobCount=40"}})
-	for _, name := range []string{"REST", "CLI"} {
-		w := ways[name]
-		t.Run(name, func(t *testing.T) {
-			t.Run("a job that the controller has forgotten is told by accounting", func(t *testing.T) { forgottenButAccounted(t, c, w) })
-			t.Run("a controller that forgets a job gives its id to another", func(t *testing.T) { amnesia(t, c, w) })
-			t.Run("accounting that is down proves nothing", func(t *testing.T) { accountingDown(t, c, w) })
-			t.Run("a limit on how many is for now, one on how large is not", func(t *testing.T) { limits(t, c, w) })
+	t.Parallel()
+	for _, release := range releases() {
+		t.Run(string(release), func(t *testing.T) {
+			t.Parallel()
+			c := slurmtest.Start(t, slurmtest.Options{Release: release, Set: []string{"MinJobAge=2", "MaxJobCount=40"}})
+			for _, name := range apart(release) {
+				w := ways[name]
+				t.Run(name, func(t *testing.T) {
+					t.Run("a job that the controller has forgotten is told by accounting", func(t *testing.T) { forgottenButAccounted(t, c, w) })
+					t.Run("a controller that forgets a job gives its id to another", func(t *testing.T) { amnesia(t, c, w) })
+					t.Run("accounting that is down proves nothing", func(t *testing.T) { accountingDown(t, c, w) })
+					t.Run("a limit on how many is for now, one on how large is not", func(t *testing.T) { limits(t, c, w) })
+				})
+			}
+			if !ways[apart(release)[0]].rest {
+				return
+			}
+			t.Run("a queue that is full is for now", func(t *testing.T) { queueFull(t, c) })
+			t.Run("a slurmrestd that is down has not been sent anything", func(t *testing.T) { restDown(t, c) })
+			t.Run("a token that expires ends nothing", func(t *testing.T) { tokenExpires(t, c) })
 		})
 	}
-	t.Run("a queue that is full is for now", func(t *testing.T) { queueFull(t, c) })
-	t.Run("a slurmrestd that is down has not been sent anything", func(t *testing.T) { restDown(t, c) })
-	t.Run("a token that expires ends nothing", func(t *testing.T) { tokenExpires(t, c) })
 }
 
 func forgottenButAccounted(t *testing.T, c *slurmtest.Cluster, w way) {
@@ -288,34 +297,42 @@ func tokenExpires(t *testing.T, c *slurmtest.Cluster) {
 
 func TestWithoutAccountingTheMarkersTell(t *testing.T) {
 	t.Parallel()
-	c := slurmtest.Start(t, slurmtest.Options{NoAccounting: true, Set: []string{"MinJobAge=2"}})
-	for _, name := range []string{"REST", "CLI"} {
-		t.Run(name, func(t *testing.T) {
+	for _, release := range releases() {
+		t.Run(string(release), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, c, ways[name], nil)
-			ok, ko := backendtest.Submission(t, task("true")), backendtest.Submission(t, task("sh", "-c", "exit 3"))
-			killed := backendtest.Submission(t, task("sh", "-c", `kill -KILL $PPID`))
-			submissions := []translators.Submission{ok, ko, killed}
-			results := b.backend.Submit(t.Context(), submissions)
-			var knowns []backend.Known
-			for i, result := range results {
-				require.Equal(t, backend.Submitted, result.Outcome, result.Message)
-				knowns = append(knowns, backend.Known{Ref: result.Ref, Job: submissions[i].Job})
+			c := slurmtest.Start(t, slurmtest.Options{Release: release, NoAccounting: true, Set: []string{"MinJobAge=2"}})
+			for _, name := range apart(release) {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					markersTell(t, newBench(t, c, ways[name], nil))
+				})
 			}
-			for _, known := range knowns {
-				b.forgotten(t, known)
-				b.watcher.Add(known)
-			}
-			o := b.await(t, knowns[0], "told by its marker", func(o backend.Observation) bool { return o.Gone })
-			require.Equal(t, dagbridgev1.Job_SUCCEEDED, o.State)
-			o = b.await(t, knowns[1], "told by its marker", func(o backend.Observation) bool { return o.Gone })
-			require.Equal(t, dagbridgev1.Job_FAILED, o.State)
-			require.EqualValues(t, 3, *o.ExitCode)
-
-			require.Equal(t, backend.Found, b.find(t, ok).Presence, "its exit marker is there")
-			finding := b.find(t, backendtest.Submission(t, task("true")))
-			require.Equal(t, backend.Absent, finding.Presence, finding.Proof)
-			require.Contains(t, finding.Proof, "no accounting")
 		})
 	}
+}
+
+func markersTell(t *testing.T, b *bench) {
+	ok, ko := backendtest.Submission(t, task("true")), backendtest.Submission(t, task("sh", "-c", "exit 3"))
+	killed := backendtest.Submission(t, task("sh", "-c", `kill -KILL $PPID`))
+	submissions := []translators.Submission{ok, ko, killed}
+	results := b.backend.Submit(t.Context(), submissions)
+	var knowns []backend.Known
+	for i, result := range results {
+		require.Equal(t, backend.Submitted, result.Outcome, result.Message)
+		knowns = append(knowns, backend.Known{Ref: result.Ref, Job: submissions[i].Job})
+	}
+	for _, known := range knowns {
+		b.forgotten(t, known)
+		b.watcher.Add(known)
+	}
+	o := b.await(t, knowns[0], "told by its marker", func(o backend.Observation) bool { return o.Gone })
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, o.State)
+	o = b.await(t, knowns[1], "told by its marker", func(o backend.Observation) bool { return o.Gone })
+	require.Equal(t, dagbridgev1.Job_FAILED, o.State)
+	require.EqualValues(t, 3, *o.ExitCode)
+
+	require.Equal(t, backend.Found, b.find(t, ok).Presence, "its exit marker is there")
+	finding := b.find(t, backendtest.Submission(t, task("true")))
+	require.Equal(t, backend.Absent, finding.Presence, finding.Proof)
+	require.Contains(t, finding.Proof, "no accounting")
 }

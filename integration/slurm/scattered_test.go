@@ -32,26 +32,34 @@ func scattered(t *testing.T, n int) translators.Submission {
 
 func TestAScatteredArrayIsToldElementByElement(t *testing.T) {
 	t.Parallel()
-	c := slurmtest.Shared(t)
-	for name, w := range ways {
-		t.Run(name, func(t *testing.T) {
+	for _, release := range releases() {
+		t.Run(string(release), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, c, w, nil)
-			known := b.submit(t, held(scattered(t, 60)))
-			for _, position := range known.Positions {
-				b.watcher.Await(t, known.Ref, position, patience, "held", func(o backend.Observation) bool { return o.Held })
-			}
-			one := known
-			one.Positions = known.Positions[30:31]
-			require.Equal(t, []error{nil}, b.backend.Cancel(t.Context(), []backend.Known{one}))
-			require.Equal(t, []error{nil}, b.backend.Alter(t.Context(), []backend.Change{{Ref: known.Ref, Job: known.Job, Release: true}}))
-			for i, position := range known.Positions {
-				wanted := dagbridgev1.Job_SUCCEEDED
-				if i == 30 {
-					wanted = dagbridgev1.Job_CANCELLED
-				}
-				b.watcher.Await(t, known.Ref, position, patience, wanted.String(), is(wanted))
+			c := slurmtest.Start(t, slurmtest.Options{Release: release})
+			for _, name := range apart(release) {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					elementByElement(t, newBench(t, c, ways[name], nil))
+				})
 			}
 		})
+	}
+}
+
+func elementByElement(t *testing.T, b *bench) {
+	known := b.submit(t, held(scattered(t, 60)))
+	for _, position := range known.Positions {
+		b.watcher.Await(t, known.Ref, position, patience, "held", func(o backend.Observation) bool { return o.Held })
+	}
+	one := known
+	one.Positions = known.Positions[30:31]
+	require.Equal(t, []error{nil}, b.backend.Cancel(t.Context(), []backend.Known{one}))
+	require.Equal(t, []error{nil}, b.backend.Alter(t.Context(), []backend.Change{{Ref: known.Ref, Job: known.Job, Release: true}}))
+	for i, position := range known.Positions {
+		wanted := dagbridgev1.Job_SUCCEEDED
+		if i == 30 {
+			wanted = dagbridgev1.Job_CANCELLED
+		}
+		b.watcher.Await(t, known.Ref, position, patience, wanted.String(), is(wanted))
 	}
 }

@@ -1,7 +1,6 @@
 package slurmtest_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,14 +11,6 @@ import (
 	"github.com/dagbridge/dagbridge/server/backend/backendtest"
 	"github.com/dagbridge/dagbridge/translators"
 )
-
-// releases of a test: the oldest and the newest, and in the long run all.
-func releases() []slurmtest.Release {
-	if os.Getenv("DAGBRIDGE_LONG") == "" {
-		return []slurmtest.Release{slurmtest.Oldest, slurmtest.Newest}
-	}
-	return []slurmtest.Release{slurmtest.Oldest, slurmtest.Middle, slurmtest.Newest}
-}
 
 // The oldest release takes a dependency on a job that it does not know for satisfied, where the wrapper looks itself; newer
 // ones refuse it, which says nothing against the job: the upstream was purged, or lost.
