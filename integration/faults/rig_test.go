@@ -3,6 +3,8 @@ package faults
 import (
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +68,30 @@ func (r *rig) start(t *testing.T) {
 
 // grace of the engine in these tests.
 const grace = 2 * time.Second
+
+// awaitReleased waits until nothing of the workload is held in Slurm any more.
+func (r *rig) awaitReleased(t *testing.T, c *slurmtest.Cluster) {
+	t.Helper()
+	require.True(t, poll(patience, func() bool {
+		for line := range strings.Lines(c.Run(t, "squeue", "-h", "-a", "-o", "%r %j")) {
+			if strings.HasPrefix(line, "JobHeld") && slices.ContainsFunc(r.ids, func(id string) bool { return strings.Contains(line, id) }) {
+				return false
+			}
+		}
+		return true
+	}), "something stays held")
+}
+
+// runUnseen has all of some workloads, which wait in the closed partition, run and be forgotten by slurmctld while their engines
+// are stopped.
+func runUnseen(t *testing.T, c *slurmtest.Cluster, rigs ...*rig) {
+	t.Helper()
+	c.Run(t, "scontrol", "update", "PartitionName="+closed, "State=UP")
+	for _, r := range rigs {
+		require.True(t, poll(patience, func() bool { return len(r.entries(t)) == r.programs }), "not all have run")
+	}
+	require.True(t, poll(patience, func() bool { return c.Run(t, "squeue", "-h", "-a", "-t", "all", "-o", "%i") == "" }), "slurmctld does not forget")
+}
 
 // awaitLooks waits until the cluster has been looked at for longer than anything is given to turn up.
 func (r *rig) awaitLooks(t *testing.T) {
