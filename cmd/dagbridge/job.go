@@ -76,14 +76,32 @@ func printJob(w io.Writer, job *dagbridgev1.Job) {
 	}
 	if len(job.GetAttempts()) > 1 {
 		for _, a := range job.GetAttempts() {
-			row(fmt.Sprintf("Attempt %d", a.GetNumber()), strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s",
-				a.GetState(), a.GetCluster(), a.GetNativeId(), a.GetNode(), a.GetReason())), " "))
+			row(fmt.Sprintf("Attempt %d", a.GetNumber()), attempt(a))
 		}
 	}
 	for _, note := range job.GetNotes() {
 		row("Note", note)
 	}
 	row("URL", job.GetUrl())
+}
+
+// attempt is one of a job's attempts: how it ended, where, and in what it was unlike the first.
+func attempt(a *dagbridgev1.Attempt) string {
+	words := []string{a.GetState().String(), a.GetCluster(), a.GetNativeId(), a.GetNode(), a.GetReason()}
+	if a.GetReason() == "" && a.GetExitCode() != 0 {
+		words = append(words, fmt.Sprintf("exit code %d", a.GetExitCode()))
+	}
+	text := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+	if a.GetMemory() != "" {
+		text += ", with " + a.GetMemory() + " of memory"
+	}
+	if a.GetTimeLimit() != nil {
+		text += ", with a time limit of " + a.GetTimeLimit().AsDuration().String()
+	}
+	if len(a.GetExcludedNodes()) > 0 {
+		text += ", kept off " + strings.Join(a.GetExcludedNodes(), ", ")
+	}
+	return text
 }
 
 // taskName is a task's id, with the index of a mapped one.

@@ -62,7 +62,10 @@ func (t *taskFlags) apply(task *dagbridgev1.Task) error {
 		task.Launch = dagbridgev1.Task_PER_TASK
 	}
 	if t.maxRetries > 0 {
-		task.Retry = &dagbridgev1.Retry{MaxRetries: t.maxRetries}
+		if task.Retry == nil {
+			task.Retry = &dagbridgev1.Retry{}
+		}
+		task.Retry.MaxRetries = t.maxRetries
 	}
 	for _, name := range t.after {
 		edge := &dagbridgev1.Edge{Task: name}
