@@ -53,7 +53,7 @@ func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options 
 	o := slurm.Options{
 		Name: name, WorkDir: s.WorkDir, PollInterval: s.PollInterval, Prologue: s.Prologue, LoginShell: s.LoginShell,
 		Partition: s.Partition, Account: s.Account, QOS: s.QOS,
-		Limits: slurm.Limits{MaxArraySize: s.Limits.MaxArraySize, MinJobAge: s.Limits.MinJobAge}, Log: log,
+		Limits: slurm.Limits{MaxArraySize: s.Limits.MaxArraySize, MinJobAge: s.Limits.MinJobAge, SubmitRate: s.Limits.SubmitRate}, Log: log,
 	}
 	if s.REST != nil {
 		o.REST = &slurm.REST{URL: s.REST.URL, User: s.REST.User, TokenFile: s.REST.TokenFile}

@@ -128,6 +128,8 @@ const (
 	NotSent
 	// Unknown: it may or may not be there.
 	Unknown
+	// Limited: not handed over, or refused for now, since only so many may be in a time; RetryAfter says when its turn comes.
+	Limited
 )
 
 // SubmitResult is what became of one submission.
@@ -138,6 +140,8 @@ type SubmitResult struct {
 	Digest string
 	// Message is a sentence for a person, of every outcome but Submitted.
 	Message string
+	// RetryAfter, of Limited, is more than 0.
+	RetryAfter time.Duration
 	// Notes are what the scheduler said beside: warnings, ignored fields.
 	Notes []string
 }

@@ -91,7 +91,8 @@ type Slurm struct {
 	SSH *SlurmSSH `yaml:"ssh"`
 	// Absolute path of a folder that the gateway and the nodes see under the same name: logs, outputs and markers of jobs.
 	WorkDir string `yaml:"workDir"`
-	// How often the cluster is looked at while jobs are live there.
+	// How often the cluster is looked at while anything moves there. While nothing does, up to four times as long passes; while no
+	// job is live there, it is not looked at.
 	PollInterval time.Duration `yaml:"pollInterval"`
 	// Shell lines before every job's program ("module load python").
 	Prologue string `yaml:"prologue"`
@@ -103,7 +104,7 @@ type Slurm struct {
 	Account string `yaml:"account"`
 	// QOS of tasks that name none. Left out: the account's default.
 	QOS string `yaml:"qos"`
-	// What slurmrestd does not tell about the site.
+	// What slurmrestd does not tell about the site, and what the gateway may do to it.
 	Limits SlurmLimits `yaml:"limits"`
 }
 
@@ -143,6 +144,8 @@ type SlurmLimits struct {
 	MaxArraySize int `yaml:"maxArraySize"`
 	// MinJobAge: for how long slurmctld remembers an ended job.
 	MinJobAge time.Duration `yaml:"minJobAge"`
+	// Jobs a second that are submitted for one user, at most; an array is one. 0: as many as there are.
+	SubmitRate float64 `yaml:"submitRate"`
 }
 
 // Kubernetes is a Kubernetes cluster.

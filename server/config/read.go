@@ -3,6 +3,7 @@ package config
 import (
 	"encoding"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -130,6 +131,16 @@ func (r *reader) plain(node *yaml.Node, v reflect.Value, path string) {
 			r.faults.add(node.Line, path, "%q is not a whole number", node.Value)
 		}
 		v.SetInt(int64(n))
+	case v.Kind() == reflect.Float64:
+		if !r.scalar(node, path, "a number") {
+			return
+		}
+		n, err := strconv.ParseFloat(node.Value, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			r.faults.add(node.Line, path, "%q is not a number", node.Value)
+			return
+		}
+		v.SetFloat(n)
 	case v.Kind() == reflect.Bool:
 		if !r.scalar(node, path, "true or false") {
 			return

@@ -58,7 +58,7 @@ func scalarKind(t reflect.Type) string {
 		return "duration"
 	case t == reflect.TypeFor[config.Memory]():
 		return "memory"
-	case t.Kind() == reflect.Int:
+	case t.Kind() == reflect.Int || t.Kind() == reflect.Float64:
 		return "number"
 	case t.Kind() == reflect.Bool:
 		return "true, false"

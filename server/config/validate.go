@@ -167,6 +167,9 @@ func (s *Slurm) check(f *Faults, path string) {
 	if s.Limits.MinJobAge <= 0 {
 		f.add(0, path+".limits.minJobAge", "this is slurm.conf's MinJobAge, more than 0s")
 	}
+	if s.Limits.SubmitRate < 0 {
+		f.add(0, path+".limits.submitRate", "jobs a second cannot be negative; 0 sets no limit")
+	}
 	for _, word := range []struct{ key, value string }{{"partition", s.Partition}, {"account", s.Account}, {"qos", s.QOS}} {
 		if strings.ContainsFunc(word.value, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
 			f.add(0, path+"."+word.key, "%q has blanks or control characters", word.value)

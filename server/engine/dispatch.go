@@ -31,7 +31,9 @@ func (e *Engine) dispatch(ctx context.Context, c *cluster) {
 		if len(going) == 0 {
 			return
 		}
-		e.submit(ctx, c, going, subs)
+		if limited := e.submit(ctx, c, going, subs); limited {
+			return // else cancels and releases would wait until the last one's turn has come
+		}
 	}
 }
 
@@ -53,7 +55,7 @@ func (e *Engine) open(c *cluster) bool {
 // goes one by one. mem.mu is held.
 func (e *Engine) mayGo(n *node, room map[string]int32) bool {
 	rec := n.rec
-	if !n.unit() || !n.mayBeSubmitted() || n.maybe || n.inFlight || rec.GetJob().GetCancelRequestTime() != nil ||
+	if !n.unit() || !n.mayBeSubmitted() || n.maybe || n.inFlight || e.now().Before(n.submitAfter) || rec.GetJob().GetCancelRequestTime() != nil ||
 		rec.GetNotBefore() != nil && e.now().Before(rec.GetNotBefore().AsTime()) {
 		return false
 	}

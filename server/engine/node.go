@@ -22,6 +22,8 @@ type node struct {
 	maybe bool
 	// inFlight: a call that submits or looks for it is under way.
 	inFlight bool
+	// submitAfter is when its turn comes, where only so many may be submitted in a time.
+	submitAfter time.Time
 	// findAfter spaces out looks for it.
 	findAfter time.Time
 	// duplicates are native jobs that gave themselves up as doubles of another, and held ones that were cancelled as such.

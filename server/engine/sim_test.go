@@ -78,7 +78,9 @@ type sim struct {
 	slurmLike  bool
 	accounting bool
 
-	down     bool
+	down bool
+	// rate is how many jobs of a call are taken; the others' turns come second by second. 0: all are.
+	rate     int
 	nextID   int
 	jobs     []*simJob
 	snapshot []simJob
@@ -160,6 +162,10 @@ func (s *sim) Submit(_ context.Context, subs []translators.Submission) []backend
 	results := make([]backend.SubmitResult, len(subs))
 	for i, sub := range subs {
 		s.w.point()
+		if s.rate > 0 && i >= s.rate {
+			results[i] = backend.SubmitResult{Outcome: backend.Limited, RetryAfter: time.Duration(1+i-s.rate) * time.Second, Message: "so many a second"}
+			continue
+		}
 		results[i] = s.submitOne(sub)
 		s.w.point()
 	}
@@ -171,7 +177,7 @@ func (s *sim) submitOne(sub translators.Submission) backend.SubmitResult {
 		return backend.SubmitResult{Outcome: backend.NotSent, Message: errDown.Error()}
 	}
 	if s.w.chance(8, "submit fault") {
-		switch rapid.IntRange(0, 5).Draw(s.w.t, "kind") {
+		switch rapid.IntRange(0, 6).Draw(s.w.t, "kind") {
 		case 0: // taken, and the answer lost
 			s.take(sub)
 			return backend.SubmitResult{Outcome: backend.Unknown, Message: "the answer was cut"}
@@ -184,6 +190,8 @@ func (s *sim) submitOne(sub translators.Submission) backend.SubmitResult {
 			return backend.SubmitResult{Outcome: backend.NotSent, Message: "connection refused"}
 		case 4:
 			return backend.SubmitResult{Outcome: backend.Busy, Message: "queue full"}
+		case 5:
+			return backend.SubmitResult{Outcome: backend.Limited, RetryAfter: 3 * time.Second, Message: "so many a second"}
 		default:
 			return backend.SubmitResult{Outcome: backend.Refused, Message: "Invalid partition name specified"}
 		}

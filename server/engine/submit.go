@@ -11,8 +11,9 @@ import (
 	"github.com/dagbridge/dagbridge/translators/graph"
 )
 
-// submit hands attempts to the scheduler and records what became of them, in one transaction.
-func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []translators.Submission) {
+// submit hands attempts to the scheduler and records what became of them, in one transaction. It says whether some have to wait
+// for their turn.
+func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []translators.Submission) (limited bool) {
 	e.fly(going, true)
 	results := c.Backend.Submit(ctx, subs)
 	err := e.update(context.WithoutCancel(ctx), func(t *txn) error {
@@ -27,6 +28,8 @@ func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []t
 		n.inFlight = false
 		// What the store could not record is as unknown as what the scheduler did not answer.
 		n.maybe = results[i].Outcome == backend.Unknown || err != nil && results[i].Outcome == backend.Submitted
+		n.submitAfter = e.now().Add(results[i].RetryAfter)
+		limited = limited || results[i].Outcome == backend.Limited
 		busy = busy || results[i].Outcome == backend.Busy || results[i].Outcome == backend.NotSent
 		e.mem.mark(n)
 	}
@@ -43,6 +46,7 @@ func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []t
 	}
 	c.answered(results)
 	c.backOff(e.now(), busy)
+	return limited
 }
 
 // answered keeps what people are told of the cluster.
@@ -87,6 +91,8 @@ func outcomeWord(o backend.Outcome) string {
 		return "refused"
 	case backend.Busy:
 		return "busy"
+	case backend.Limited:
+		return "limited"
 	case backend.NotSent:
 		return "not_sent"
 	default:
@@ -112,6 +118,8 @@ func (t *txn) submitted(c *cluster, n *node, sub translators.Submission, r backe
 	case backend.Busy:
 		t.unbatch(rec.GetBatch())
 		t.waits(n, "ADMISSION", r.Message)
+	case backend.Limited:
+		t.waits(n, "RATE_LIMIT", r.Message)
 	case backend.NotSent:
 		t.waits(n, "CLUSTER_UNREACHABLE", r.Message)
 	case backend.Unknown:

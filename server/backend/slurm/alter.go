@@ -13,6 +13,7 @@ import (
 
 // Alter rewrites dependencies, then lifts holds, of the jobs that still wait.
 func (b *Backend) Alter(ctx context.Context, changes []backend.Change) []error {
+	defer b.order()
 	errs := make([]error, len(changes))
 	ids := make([]string, len(changes))
 	for i, change := range changes {
@@ -71,6 +72,7 @@ func (x index) waits(c backend.Change) bool {
 // Cancel leaves the marks first, then ends what is still live of the jobs, a whole array by its id and some of its elements
 // by theirs.
 func (b *Backend) Cancel(ctx context.Context, jobs []backend.Known) []error {
+	defer b.order()
 	errs := make([]error, len(jobs))
 	var ids []string
 	for i, job := range jobs {

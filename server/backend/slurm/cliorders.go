@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// ordersAtOnce is how many jobs one command is given.
-const ordersAtOnce = 200
+// ordersAtOnce is how many jobs one command is given: far fewer than a command line takes, and one command's time-out does for
+// them on a slurmctld that is busy.
+const ordersAtOnce = 1000
 
 func (c *cli) release(ctx context.Context, _ string, ids []string) []error {
 	return c.chunks(ctx, ids, func(ctx context.Context, ids []string) (output, error) {
@@ -45,8 +46,15 @@ func (c *cli) chunks(ctx context.Context, ids []string, order func(context.Conte
 	return errs
 }
 
+// jobID in a complaint, of an array's element too.
+var jobID = regexp.MustCompile(`\b[0-9]+(?:_[0-9]+)?\b`)
+
 // complaints assigns what a command complained about to the jobs it was given.
 func complaints(o output, err error, ids []string, errs []error) {
+	at := make(map[string]int, len(ids))
+	for i, id := range ids {
+		at[id] = i
+	}
 	var unassigned []string
 	for _, sentence := range o.sentences() {
 		// after a job that is not there scontrol goes on, and in the end says that there was no error, or of 26.05 nothing
@@ -54,8 +62,8 @@ func complaints(o output, err error, ids []string, errs []error) {
 			continue
 		}
 		assigned := false
-		for i, id := range ids {
-			if regexp.MustCompile(`\b` + regexp.QuoteMeta(id) + `\b`).MatchString(sentence) {
+		for _, id := range jobID.FindAllString(sentence, -1) {
+			if i, ours := at[id]; ours {
 				errs[i], assigned = errors.New(sentence), true
 			}
 		}

@@ -23,6 +23,11 @@ var passing = []errno{
 	{2131, "Controller is in standby mode"},
 }
 
+// limiting are slurmctld's words to a caller that asks too much of it, where its client does not wait and ask again by itself.
+var limiting = []errno{
+	{1804, "Rate limit exceeded, please retry momentarily"},
+}
+
 // over are complaints about a job that is not there any more, or not in the state any more that an order was about.
 var over = []errno{
 	{errnoInvalidJobID, "Invalid job id specified"},

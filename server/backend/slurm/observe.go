@@ -3,7 +3,7 @@ package slurm
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,18 +17,24 @@ import (
 func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emit func(backend.News)) {
 	o := observer{b: b, emit: emit}
 	defer o.follows.Wait()
+	p := newPace(b.pollInterval, b.minJobAge)
 	for {
 		if jobs := known(); len(jobs) > 0 {
-			o.look(ctx, jobs)
+			p.told(o.look(ctx, jobs))
+		} else {
+			p.told(true) // the next job is looked at soon
 		}
-		// several gateways, and the site's own pollers, must not fall into step
-		pause := time.NewTimer(b.pollInterval*9/10 + rand.N(b.pollInterval/5+1))
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if !p.wait(ctx, b.ordered) {
 			return
-		case <-pause.C:
 		}
+	}
+}
+
+// order notes that something was asked of the cluster, which the next looks should show.
+func (b *Backend) order() {
+	select {
+	case b.ordered <- struct{}{}:
+	default: // the observer will see the one before
 	}
 }
 
@@ -43,6 +49,8 @@ type observer struct {
 	follows   sync.WaitGroup
 	// lagging are jobs that the controller has no more and of which accounting has not all yet, since when.
 	lagging map[instance]time.Time
+	// shown is what the last look has shown of each job.
+	shown map[instance]shown
 	// accountingFrom is when accounting, having failed, is asked again: it may have hung until our patience ended.
 	accountingFrom time.Time
 }
@@ -51,6 +59,25 @@ type observer struct {
 type instance struct {
 	id, token string
 	position  int
+}
+
+// shown is what moves when a job does. Why it waits changes with every other's coming and going, and is none of it.
+type shown struct {
+	state                dagbridgev1.Job_State
+	held, neverSatisfied bool
+	dependencies         int
+	node                 string
+}
+
+// show takes in what a look has shown, and says whether it is anything new.
+func (o *observer) show(news []backend.Observation) bool {
+	now := make(map[instance]shown, len(news))
+	for _, n := range news {
+		now[instance{n.Ref.ID, n.Ref.Token, n.Position}] = shown{n.State, n.Held, n.NeverSatisfied, len(n.Dependencies), n.Node}
+	}
+	same := maps.Equal(now, o.shown)
+	o.shown = now
+	return !same
 }
 
 // absent is a job that a complete listing of the controller lacks.
@@ -70,8 +97,9 @@ func (o *observer) tell(news backend.News) {
 }
 
 // look asks the controller about all, tells what it knows, and goes after the rest beside the looks to come, so that an
-// accounting that hangs holds up no news of live jobs.
-func (o *observer) look(ctx context.Context, jobs []backend.Known) {
+// accounting that hangs holds up no news of live jobs. It says whether anything has moved since the last look, or is still to
+// be found out.
+func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 	asOf := time.Now()
 	ids := make([]string, len(jobs))
 	for i, job := range jobs {
@@ -79,11 +107,11 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) {
 	}
 	x, err := o.b.look(ctx, ids)
 	if ctx.Err() != nil {
-		return
+		return false
 	}
 	if err != nil {
 		o.tell(backend.News{AsOf: asOf, Err: err})
-		return
+		return false
 	}
 	var news []backend.Observation
 	var missing []absent
@@ -101,16 +129,20 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) {
 			}
 		}
 	}
+	moved := o.show(news)
 	o.tell(backend.News{AsOf: asOf, Observations: news})
-	if len(missing) == 0 || !o.following.CompareAndSwap(false, true) {
-		return
+	if len(missing) == 0 {
+		return moved
 	}
-	o.follows.Go(func() {
-		defer o.following.Store(false)
-		if news := o.follow(ctx, missing); len(news) > 0 && ctx.Err() == nil {
-			o.tell(backend.News{AsOf: asOf, Observations: news})
-		}
-	})
+	if o.following.CompareAndSwap(false, true) {
+		o.follows.Go(func() {
+			defer o.following.Store(false)
+			if news := o.follow(ctx, missing); len(news) > 0 && ctx.Err() == nil {
+				o.tell(backend.News{AsOf: asOf, Observations: news})
+			}
+		})
+	}
+	return true
 }
 
 // follow finds out what became of jobs that the controller does not have.

@@ -63,6 +63,8 @@ func (s submitted) answer() answer {
 	}
 	a := answer{message: s.Errors[0].sentence(), notes: notes}
 	switch code := s.code(); {
+	case isNumber(limiting, code):
+		a.outcome = backend.Limited
 	case isNumber(passing, code):
 		a.outcome, a.full = backend.Busy, code == errnoAgain
 	case code == errnoPolicy:

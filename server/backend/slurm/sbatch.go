@@ -54,6 +54,8 @@ func classifySbatch(o output, err error) answer {
 		a.outcome = backend.NotSent
 	case len(ids) > 0 || len(o.sentences()) == 0 || unheard.MatchString(a.message) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		a.outcome = backend.Unknown
+	case isSentence(limiting, a.message):
+		a.outcome = backend.Limited
 	case isSentence(passing, a.message), countLimit.MatchString(a.message):
 		a.outcome, a.full = backend.Busy, isSentence(passing[:1], a.message)
 	default:

@@ -52,7 +52,8 @@ type Options struct {
 	CLI *CLI
 	// WorkDir is the absolute path of a folder that the gateway and the nodes see under the same name.
 	WorkDir string
-	// PollInterval is how often the cluster is looked at. Left out: 5 s.
+	// PollInterval is how often the cluster is looked at while anything moves there; while nothing does, up to four times as
+	// long passes. Left out: 5 s.
 	PollInterval time.Duration
 	// Prologue holds shell lines that run before every job's program.
 	Prologue string
@@ -96,6 +97,8 @@ type Limits struct {
 	MaxArraySize int
 	// MinJobAge: for how long slurmctld remembers an ended job. 0: 300 s.
 	MinJobAge time.Duration
+	// SubmitRate is how many jobs a second are submitted for one user. 0: as many as there are.
+	SubmitRate float64
 }
 
 // concurrency of calls: slurmctld and slurmrestd gain nothing from more.
@@ -110,7 +113,10 @@ type Backend struct {
 	accountingLag time.Duration
 	minJobAge     time.Duration
 	log           *slog.Logger
-	accounts      accounts
+	submitRate    submitRate
+	// ordered tells the observer that something was asked of the cluster.
+	ordered  chan struct{}
+	accounts accounts
 	// oddities that have been logged: a state no table knows would fill the log at every look.
 	oddities sync.Map
 	// home is the folder that the last job's folder was made in.
@@ -135,7 +141,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b := &Backend{
 		name: o.Name, pollInterval: o.PollInterval, accountingLag: o.AccountingLag, minJobAge: o.Limits.MinJobAge,
-		log: o.Log.With("cluster", o.Name),
+		submitRate: submitRate{perSecond: o.Limits.SubmitRate}, ordered: make(chan struct{}, 1), log: o.Log.With("cluster", o.Name),
 		site: slurm.Site{
 			WorkDir: filepath.Clean(o.WorkDir), Prologue: o.Prologue, LoginShell: o.LoginShell,
 			Partition: o.Partition, Account: o.Account, QOS: o.QOS, MaxArraySize: o.Limits.MaxArraySize,

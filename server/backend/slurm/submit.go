@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
@@ -14,18 +15,45 @@ import (
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
-// Submit makes the jobs' folders and hands the jobs over, some at a time. Once the queue is full the rest is not tried.
+const (
+	// slowAnswer is an answer that took so long that slurmctld is better left alone for a moment. Where a site limits the rate
+	// of calls (SlurmctldParameters=rl_enable), Slurm's own clients are told to come again, and sleep for a second, then two,
+	// three and so on; they do not say so.
+	slowAnswer = 2 * time.Second
+	// slowPause is for how long.
+	slowPause = time.Second
+)
+
+// Submit makes the jobs' folders and hands the jobs over, some at a time and each user's no faster than they may. Once the
+// queue is full, or slurmctld slow, the rest is not tried.
 func (b *Backend) Submit(ctx context.Context, submissions []translators.Submission) []backend.SubmitResult {
+	defer b.order()
 	results := make([]backend.SubmitResult, len(submissions))
-	var full atomic.Bool
+	users := make([]string, len(submissions))
+	for i, s := range submissions {
+		users[i] = b.userOf(s.Job)
+	}
+	waits := b.submitRate.turns(users)
+	var full, slow atomic.Bool
 	parallel(ctx, len(submissions), func(ctx context.Context, i int) {
-		if full.Load() {
+		switch {
+		case waits[i] > 0:
+			results[i] = backend.SubmitResult{Outcome: backend.Limited, RetryAfter: waits[i], Message: "limits.submitRate lets so many jobs of a user through in a second"}
+			return
+		case full.Load():
 			results[i] = backend.SubmitResult{Outcome: backend.Busy, Message: "Slurm's queue is full"}
 			return
+		case slow.Load():
+			results[i] = backend.SubmitResult{Outcome: backend.Limited, RetryAfter: slowPause, Message: "slurmctld answers slowly, as it does when it limits the rate of calls"}
+			return
 		}
+		began := time.Now()
 		var fullNow bool
 		if results[i], fullNow = b.submit(ctx, submissions[i]); fullNow {
 			full.Store(true)
+		}
+		if time.Since(began) >= slowAnswer {
+			slow.Store(true)
 		}
 	})
 	return results
@@ -56,6 +84,8 @@ func (b *Backend) submit(ctx context.Context, s translators.Submission) (result 
 		result.Notes = slices.DeleteFunc(result.Notes, func(note string) bool { return strings.Contains(note, heldSentence) })
 	}
 	switch {
+	case a.outcome == backend.Limited:
+		result.RetryAfter = slowPause
 	case a.outcome == backend.Refused && upstreamForgotten(s, a.message):
 		result.Outcome, result.Message = backend.Busy, a.message+": Slurm does not know what it waits for; it is submitted again once that is found out"
 	case a.outcome == backend.Submitted:
