@@ -25,16 +25,21 @@ const deadline = 2 * time.Minute
 
 func TestMain(m *testing.M) { slurmtest.Main(m) }
 
-// The pipeline of the demo, in real Slurm, over both ways in.
+// The pipeline of the demo, in the oldest and the newest Slurm, over the ways in.
 func TestPipeline(t *testing.T) {
-	cluster := slurmtest.Shared(t)
-	for _, way := range []string{"rest", "cli"} {
-		t.Run(way, func(t *testing.T) {
-			g := gatewaytest.New(t, cluster, way)
-			t.Run("it is in the queue at once, chained, and outlives the gateway", func(t *testing.T) { chained(t, g) })
-			t.Run("as JSON it is the same, and success is told everywhere", func(t *testing.T) { asJSON(t, g) })
-			t.Run("its planned texts can be submitted by hand", func(t *testing.T) { byHand(t, g) })
-			t.Run("when the training fails", func(t *testing.T) { trainingFails(t, g) })
+	for release, ways := range map[slurmtest.Release][]string{slurmtest.Oldest: {"rest", "cli"}, slurmtest.Newest: {"cli"}} {
+		t.Run(string(release), func(t *testing.T) {
+			t.Parallel()
+			cluster := slurmtest.Start(t, slurmtest.Options{Release: release})
+			for _, way := range ways {
+				t.Run(way, func(t *testing.T) {
+					g := gatewaytest.New(t, cluster, way)
+					t.Run("it is in the queue at once, chained, and outlives the gateway", func(t *testing.T) { chained(t, g) })
+					t.Run("as JSON it is the same, and success is told everywhere", func(t *testing.T) { asJSON(t, g) })
+					t.Run("its planned texts can be submitted by hand", func(t *testing.T) { byHand(t, g) })
+					t.Run("when the training fails", func(t *testing.T) { trainingFails(t, g) })
+				})
+			}
 		})
 	}
 }
