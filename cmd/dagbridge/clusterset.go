@@ -61,5 +61,11 @@ func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options 
 	if s.CLI != nil {
 		o.CLI = &slurm.CLI{Path: s.CLI.Path}
 	}
+	if s.SSH != nil {
+		o.SSH = &slurm.SSH{
+			Host: s.SSH.Host, Port: s.SSH.Port, User: s.SSH.User, KeyFile: s.SSH.KeyFile, CertFile: s.SSH.CertFile,
+			Agent: s.SSH.Agent, KnownHostsFile: s.SSH.KnownHostsFile, Path: s.SSH.Path,
+		}
+	}
 	return o
 }

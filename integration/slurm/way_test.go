@@ -10,9 +10,9 @@ import (
 )
 
 // way is one way to configure the backend.
-type way struct{ rest, cli bool }
+type way struct{ rest, cli, ssh bool }
 
-var ways = map[string]way{"REST": {rest: true}, "CLI": {cli: true}, "REST and CLI": {true, true}}
+var ways = map[string]way{"REST": {rest: true}, "CLI": {cli: true}, "REST and CLI": {rest: true, cli: true}, "SSH": {ssh: true}}
 
 // options for a backend over the cluster, looking often.
 func (w way) options(t *testing.T, c *slurmtest.Cluster) slurm.Options {
@@ -25,6 +25,9 @@ func (w way) options(t *testing.T, c *slurmtest.Cluster) slurm.Options {
 	}
 	if w.cli {
 		o.CLI = &slurm.CLI{Path: c.Bin()}
+	}
+	if w.ssh {
+		o.SSH = login(c, slurmtest.LogIn(t, "SetEnv SBATCH_PARTITION=nowhere SQUEUE_STATES=nothing"))
 	}
 	return o
 }

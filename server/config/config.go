@@ -81,13 +81,13 @@ type Local struct {
 	Prologue string `yaml:"prologue"`
 }
 
-// Slurm is a Slurm cluster. With both rest and cli, REST submits, changes and cancels, and the commands look.
+// Slurm is a Slurm cluster. With rest beside cli or ssh, REST submits, changes and cancels, and the commands look.
 type Slurm struct {
 	// Through slurmrestd.
 	REST *SlurmREST `yaml:"rest"`
 	// Through sbatch, squeue, sacct, scancel, scontrol and sdiag. They are found in PATH; SLURM_CONF is honoured.
 	CLI *SlurmCLI `yaml:"cli"`
-	// Through a login node. Not supported yet.
+	// Through the same commands on a login node. Not beside cli.
 	SSH *SlurmSSH `yaml:"ssh"`
 	// Absolute path of a folder that the gateway and the nodes see under the same name: logs, outputs and markers of jobs.
 	WorkDir string `yaml:"workDir"`
@@ -130,12 +130,19 @@ type SlurmSSH struct {
 	Host string `yaml:"host"`
 	// Its port.
 	Port int `yaml:"port"`
-	// User to log in as.
+	// User to log in as, with a POSIX shell (sh, bash, dash, zsh). The jobs belong to it.
 	User string `yaml:"user"`
-	// Private key.
+	// Private key without a passphrase, read whenever the gateway logs in. Left out: the agent's keys.
 	KeyFile string `yaml:"keyFile"`
-	// Keys by which hosts are known.
+	// Certificate of the key, as ssh-keygen -s writes it; read whenever the gateway logs in. Left out: none.
+	CertFile string `yaml:"certFile"`
+	// Socket of an ssh-agent. Left out: SSH_AUTH_SOCK of the gateway's environment.
+	Agent string `yaml:"agent"`
+	// Keys by which hosts are known, or authorities for them (@cert-authority), as in ~/.ssh/known_hosts. A host that is not in
+	// it, or that shows another key, is refused.
 	KnownHostsFile string `yaml:"knownHostsFile"`
+	// Folder of the commands there. Left out: they are in /usr/local/bin, /usr/bin or /bin.
+	Path string `yaml:"path"`
 }
 
 // SlurmLimits mirror the site's slurm.conf.

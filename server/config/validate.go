@@ -147,10 +147,13 @@ func (c *Cluster) check(f *Faults, path string) {
 
 func (s *Slurm) check(f *Faults, path string) {
 	if s.SSH != nil {
-		f.add(0, path+".ssh", "Slurm over ssh is not supported yet; use rest or cli")
+		s.SSH.check(f, path+".ssh")
+		if s.CLI != nil {
+			f.add(0, path, "cli and ssh exclude each other: the commands run here or on a login node")
+		}
 	}
 	if s.REST == nil && s.CLI == nil && s.SSH == nil {
-		f.add(0, path, "say how Slurm is reached: rest, cli, or both")
+		f.add(0, path, "say how Slurm is reached: rest, cli, ssh, or rest beside one of the others")
 	}
 	if s.REST != nil {
 		s.REST.check(f, path+".rest")
@@ -187,6 +190,27 @@ func (r *SlurmREST) check(f *Faults, path string) {
 	}
 	if r.TokenFile == "" {
 		f.add(0, path+".tokenFile", "name the file that holds the user's JWT (scontrol token)")
+	}
+}
+
+func (s *SlurmSSH) check(f *Faults, path string) {
+	for _, word := range []struct{ key, value, sentence string }{
+		{"host", s.Host, "name the login node"},
+		{"user", s.User, "name the user to log in as"},
+		{"knownHostsFile", s.KnownHostsFile, "name the file with the key by which the login node is known; ssh-keyscan prints one, to be compared with what its administrator says"},
+	} {
+		if word.value == "" || hasControl(word.value) {
+			f.add(0, path+"."+word.key, "%s", word.sentence)
+		}
+	}
+	if s.Port < 1 || s.Port > 65535 {
+		f.add(0, path+".port", "%d is no port", s.Port)
+	}
+	if s.KeyFile != "" && s.Agent != "" {
+		f.add(0, path, "keyFile and agent exclude each other: the key is in a file or in an agent")
+	}
+	if s.Path != "" && !filepath.IsAbs(s.Path) {
+		f.add(0, path+".path", "name the folder of Slurm's commands on the login node by its absolute path")
 	}
 }
 

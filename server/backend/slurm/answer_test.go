@@ -41,7 +41,7 @@ func TestWhatSbatchPrintsIsClassified(t *testing.T) {
 		"killed by our deadline, or by a stranger": {"", "", errors.New("signal: killed"), backend.Unknown, ""},
 		"not installed":                            {"", "", errNotStarted{errors.New("sbatch does not run")}, backend.NotSent, ""},
 	} {
-		o := output{c.stdout, c.stderr}
+		o := output{stdout: c.stdout, stderr: c.stderr}
 		err := c.err
 		if errors.Is(err, errExit) && len(o.sentences()) > 0 {
 			err = errors.New(o.sentences()[0])

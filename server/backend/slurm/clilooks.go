@@ -17,7 +17,7 @@ func (c *cli) jobs(ctx context.Context, ids []string) ([]record, error) {
 	if 0 < len(ids) && len(ids) <= fewToList {
 		arguments = append(arguments, "--jobs="+strings.Join(ids, ","))
 	}
-	o, err := c.run(ctx, 4*c.timeout, "squeue", arguments...)
+	o, err := c.look(ctx, 4*c.timeout, "squeue", arguments...)
 	if err != nil {
 		// of one id alone, or of none that it knows, squeue makes an error
 		if strings.Contains(err.Error(), "Invalid job id specified") {
@@ -119,7 +119,7 @@ func (c *cli) sacct(ctx context.Context, arguments ...string) ([]record, error) 
 	arguments = append([]string{
 		"--allusers", "--allocations", "--duplicates", "--noheader", "--parsable", "--delimiter=" + end, "--format=" + strings.Join(accountFields, ","),
 	}, arguments...)
-	o, err := c.run(ctx, c.timeout, "sacct", arguments...)
+	o, err := c.look(ctx, c.timeout, "sacct", arguments...)
 	if strings.Contains(o.stderr, errNoAccounting.Error()) {
 		return nil, errNoAccounting
 	}

@@ -11,20 +11,20 @@ import (
 // them on a slurmctld that is busy.
 const ordersAtOnce = 1000
 
-func (c *cli) release(ctx context.Context, _ string, ids []string) []error {
+func (c *cli) release(ctx context.Context, user string, ids []string) []error {
 	return c.chunks(ctx, ids, func(ctx context.Context, ids []string) (output, error) {
-		return c.run(ctx, c.timeout, "scontrol", "release", strings.Join(ids, ","))
+		return c.order(ctx, user, "scontrol", "release", strings.Join(ids, ","))
 	})
 }
 
-func (c *cli) cancel(ctx context.Context, _ string, ids []string) []error {
+func (c *cli) cancel(ctx context.Context, user string, ids []string) []error {
 	return c.chunks(ctx, ids, func(ctx context.Context, ids []string) (output, error) {
-		return c.run(ctx, c.timeout, "scancel", ids...)
+		return c.order(ctx, user, "scancel", ids...)
 	})
 }
 
-func (c *cli) depend(ctx context.Context, _, id, expression string) error {
-	_, err := c.run(ctx, c.timeout, "scontrol", "update", "JobId="+id, "Dependency="+expression)
+func (c *cli) depend(ctx context.Context, user, id, expression string) error {
+	_, err := c.order(ctx, user, "scontrol", "update", "JobId="+id, "Dependency="+expression)
 	if err != nil && isSentence(over, err.Error()) {
 		return nil
 	}

@@ -12,13 +12,15 @@ import (
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
-func (c *cli) submit(ctx context.Context, _ string, job *slurm.Job) answer {
+func (c *cli) submit(ctx context.Context, user string, job *slurm.Job) answer {
 	// sbatch hands its own environment to the job
 	var environment []string
 	for _, name := range slices.Sorted(maps.Keys(job.Environment)) {
 		environment = append(environment, name+"="+job.Environment[name])
 	}
-	o, err := c.runWith(ctx, 4*c.timeout, environment, job.Text(), "sbatch", job.Arguments()...)
+	o, err := c.call(ctx, 4*c.timeout, command{
+		user: user, environment: environment, stdin: job.Text(), name: "sbatch", arguments: job.Arguments(),
+	})
 	return classifySbatch(o, err)
 }
 

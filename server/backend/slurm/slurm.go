@@ -1,6 +1,7 @@
-// Package slurm is the backend for Slurm clusters, over slurmrestd (v0.0.38, JWT) and over Slurm's own commands.
+// Package slurm is the backend for Slurm clusters, over slurmrestd (v0.0.38, JWT) and over Slurm's own commands, which are run
+// on the gateway's machine or, over ssh, on a login node.
 //
-// Both are a way to the same slurmctld; a way carries orders and answers and decides nothing. With both configured, REST
+// Each is a way to the same slurmctld; a way carries orders and answers and decides nothing. With both configured, REST
 // submits, changes and cancels, and the commands look: one formatted squeue is some sixty times cheaper than v0.0.38's GET
 // /jobs, which is the whole table in JSON (17 s at 10,000 jobs). With REST alone that table is asked for with update_time,
 // so that a quiet cluster answers 304.
@@ -42,7 +43,7 @@ import (
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
-// Options of a cluster; the configuration's slurm section. At least one of REST and CLI is set.
+// Options of a cluster; the configuration's slurm section. REST, CLI or SSH is set, or REST beside one of the others.
 type Options struct {
 	// Name of the cluster, for logs.
 	Name string
@@ -50,6 +51,8 @@ type Options struct {
 	REST *REST
 	// CLI, when set, is how Slurm's commands are run.
 	CLI *CLI
+	// SSH, when set, is how they are run on a login node.
+	SSH *SSH
 	// WorkDir is the absolute path of a folder that the gateway and the nodes see under the same name.
 	WorkDir string
 	// PollInterval is how often the cluster is looked at while anything moves there; while nothing does, up to four times as
@@ -153,7 +156,19 @@ func New(o Options) (*Backend, error) {
 			return nil, fmt.Errorf("cluster %s: the gateway's own user is unknown: %w", o.Name, err)
 		}
 		b.site.User = me.Username
-		c := &cli{path: o.CLI.Path, timeout: o.Timeout}
+		c := &cli{&processes{o.CLI.Path, &b.accounts}, o.Timeout, me.Username}
+		b.orders, b.looks = c, c
+	}
+	if o.SSH != nil {
+		if o.CLI != nil {
+			return nil, fmt.Errorf("cluster %s: the commands run here (cli) or on a login node (ssh), not both", o.Name)
+		}
+		l, err := newLogin(*o.SSH, b.log)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
+		}
+		b.site.User = o.SSH.User
+		c := &cli{l, o.Timeout, o.SSH.User}
 		b.orders, b.looks = c, c
 	}
 	if o.REST != nil {
@@ -168,7 +183,7 @@ func New(o Options) (*Backend, error) {
 		}
 	}
 	if b.orders == nil {
-		return nil, fmt.Errorf("cluster %s: neither rest nor cli is configured: there is no way to Slurm", o.Name)
+		return nil, fmt.Errorf("cluster %s: neither rest nor cli nor ssh is configured: there is no way to Slurm", o.Name)
 	}
 	return b, nil
 }

@@ -15,7 +15,7 @@ import (
 var agentQueue = regexp.MustCompile(`(?m)^DBD Agent queue size:\s*([0-9]+)\s*$`)
 
 func (c *cli) untold(ctx context.Context) (int, error) {
-	o, err := c.run(ctx, c.timeout, "sdiag")
+	o, err := c.look(ctx, c.timeout, "sdiag")
 	if err != nil {
 		return 0, fmt.Errorf("sdiag: %w", err)
 	}
