@@ -66,7 +66,7 @@ func (c *calls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	if err != nil {
 		return nil, err
 	}
-	if err := c.bridge.Check(req.(proto.Message)); err != nil {
+	if err := c.bridge.Check(admitted, req.(proto.Message)); err != nil {
 		return nil, err
 	}
 	return handler(admitted, req)
@@ -89,7 +89,7 @@ func (c *calls) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 type stream struct {
 	grpc.ServerStream
 	ctx   context.Context
-	check func(proto.Message) error
+	check func(context.Context, proto.Message) error
 }
 
 func (s *stream) Context() context.Context { return s.ctx }
@@ -98,7 +98,7 @@ func (s *stream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	return s.check(m.(proto.Message))
+	return s.check(s.ctx, m.(proto.Message))
 }
 
 // finish turns what came of a call, a panic included, into what its caller is told, and counts it. It is deferred.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/dagbridge/dagbridge/server"
+	"github.com/dagbridge/dagbridge/server/auth"
 	"github.com/dagbridge/dagbridge/server/config"
 	"github.com/dagbridge/dagbridge/server/engine"
 	"github.com/dagbridge/dagbridge/server/store"
@@ -51,10 +52,16 @@ func startInstance(cfg *config.Config, log *slog.Logger) (_ *instance, err error
 		return nil, err
 	}
 	i.closeClusters = closeClusters
+	guard, err := auth.New(cfg.Auth.Tokens)
+	if err != nil {
+		return nil, err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := telemetry.New(registry)
-	running, err := engine.New(engine.Options{Store: i.store, Clusters: clusters, Log: log, Metrics: metrics, Grace: cfg.LostAfter})
+	running, err := engine.New(engine.Options{
+		Store: i.store, Clusters: clusters, Log: log, Metrics: metrics, Grace: cfg.LostAfter, UserOf: guard.UserOf,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -4,17 +4,21 @@
 // the jobs that come with it. Without configured tokens everybody who reaches the gateway is its own user; that is why such
 // a gateway listens on loopback only.
 //
+// A token also stands for a Unix user, as whom jobs run on clusters that act as their users, and may be let act as others.
+//
 // Authorise is the one hook: every RPC, unary or streaming, over gRPC or REST, and every HTTP page that is not public, goes
 // through it, so that a finer policy has one place to go to. The package logs nothing and never repeats a token.
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
 	"os/user"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -34,6 +38,8 @@ type Guard struct {
 type token struct {
 	name   string
 	digest [sha256.Size]byte
+	user   string
+	actAs  []string
 }
 
 // New makes a guard that knows these tokens.
@@ -44,7 +50,7 @@ func New(tokens []config.Token) (*Guard, error) {
 		if err != nil || len(digest) != sha256.Size || t.Name == "" {
 			return nil, fmt.Errorf("auth.tokens[%d] needs a name and a SHA-256 of 64 hexadecimal digits", i)
 		}
-		g.tokens = append(g.tokens, token{name: t.Name, digest: [sha256.Size]byte(digest)})
+		g.tokens = append(g.tokens, token{t.Name, [sha256.Size]byte(digest), cmp.Or(t.User, t.Name), t.ActAs})
 	}
 	if len(tokens) == 0 {
 		self, err := user.Current()
@@ -86,6 +92,27 @@ func (g *Guard) Authorise(method, authorization string) (owner string, err error
 		return "", status.Error(codes.Unauthenticated, "the gateway does not know this token")
 	}
 	return owner, nil
+}
+
+// UserOf is the Unix user as whom an owner's job runs, where jobs run as those who submit them: the one that is asked for, if
+// the owner may act as it, and the owner's own where none is. The error is a sentence.
+func (g *Guard) UserOf(owner, asked string) (string, error) {
+	own, actAs := g.self, []string(nil)
+	for _, t := range g.tokens {
+		if t.name == owner {
+			own, actAs = t.user, t.actAs
+		}
+	}
+	switch {
+	case asked == "" || asked == own:
+		return own, nil
+	case slices.Contains(actAs, asked) || slices.Contains(actAs, "*"):
+		return asked, nil
+	case g.Open():
+		return "", fmt.Errorf("jobs run as %s, the gateway's own user, where no tokens say who submits them; not as %s", own, asked)
+	default:
+		return "", fmt.Errorf("the token %s stands for the user %s and may not act as %s (auth.tokens[].actAs)", owner, own, asked)
+	}
 }
 
 type ownerKey struct{}

@@ -93,3 +93,46 @@ func TestNewRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestAsWhomAnOwnersJobsRun(t *testing.T) {
+	t.Parallel()
+	guard, err := auth.New([]config.Token{
+		{Name: "ann", SHA256: digest("1")}, {Name: "airflow", SHA256: digest("2"), User: "air", ActAs: []string{"ann", "ben"}},
+		{Name: "portal", SHA256: digest("3"), ActAs: []string{"*"}},
+	})
+	require.NoError(t, err)
+	for name, c := range map[string]struct{ owner, asked, user, fault string }{
+		"the name is the user":         {"ann", "", "ann", ""},
+		"the token says which user":    {"airflow", "", "air", ""},
+		"its own user may be named":    {"airflow", "air", "air", ""},
+		"one that it may act as":       {"airflow", "ben", "ben", ""},
+		"one that it may not act as":   {"airflow", "cid", "", "airflow stands for the user air and may not act as cid"},
+		"its own name is not its user": {"airflow", "airflow", "", "may not act as airflow"},
+		"nobody else":                  {"ann", "ben", "", "may not act as ben"},
+		"whomever":                     {"portal", "cid", "cid", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			user, err := guard.UserOf(c.owner, c.asked)
+			require.Equal(t, c.user, user)
+			if c.fault != "" {
+				require.ErrorContains(t, err, c.fault)
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestWithoutTokensJobsRunAsTheGatewaysUser(t *testing.T) {
+	t.Parallel()
+	me, err := user.Current()
+	require.NoError(t, err)
+	guard, err := auth.New(nil)
+	require.NoError(t, err)
+	own, err := guard.UserOf(me.Username, "")
+	require.NoError(t, err)
+	require.Equal(t, me.Username, own)
+	_, err = guard.UserOf(me.Username, "ben")
+	require.ErrorContains(t, err, "not as ben")
+}

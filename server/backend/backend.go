@@ -78,6 +78,8 @@ type Capabilities struct {
 	Dependencies bool
 	// MaxArraySize is how many instances one native array takes; 0: no native arrays, the engine submits instances one by one.
 	MaxArraySize int
+	// Impersonates: a job runs as its Job.User, whoever the gateway is.
+	Impersonates bool
 	// Containers that the cluster runs by itself.
 	Containers bool
 }

@@ -57,8 +57,8 @@ func (b *Bridge) SubmitWorkflow(ctx context.Context, w *dagbridgev1.Workflow) (*
 }
 
 // PlanWorkflow says what SubmitWorkflow would do.
-func (b *Bridge) PlanWorkflow(_ context.Context, w *dagbridgev1.Workflow) (*dagbridgev1.PlanWorkflowResponse, error) {
-	plan, err := b.engine.Plan(w)
+func (b *Bridge) PlanWorkflow(ctx context.Context, w *dagbridgev1.Workflow) (*dagbridgev1.PlanWorkflowResponse, error) {
+	plan, err := b.engine.Plan(auth.Owner(ctx), w)
 	if err != nil {
 		return nil, err
 	}

@@ -116,6 +116,6 @@ func TestEveryPatternHasASentence(t *testing.T) {
 	for pattern := range patterns {
 		require.NotEmpty(t, bridge.Sentences[pattern], pattern)
 	}
-	err = b.Check(&dagbridgev1.ListJobsRequest{Label: []string{"x"}})
+	err = b.Check(t.Context(), &dagbridgev1.ListJobsRequest{Label: []string{"x"}})
 	require.EqualError(t, err, `label[0]: must be of the form "name=value"`)
 }

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
+	"github.com/dagbridge/dagbridge/server/auth"
 	"github.com/dagbridge/dagbridge/server/engine"
 	"github.com/dagbridge/dagbridge/translators"
 )
@@ -46,7 +48,9 @@ func newValidator() (protovalidate.Validator, error) {
 // Check finds all faults of a request that can be seen without the store: the rules that the protocol states on its fields,
 // text that should be JSON, and, of a submission that has such faults, also what the engine would find. Errors are
 // translators.Faults.
-func (b *Bridge) Check(req proto.Message) error { return check(b.validator, req, b.engine.Faults) }
+func (b *Bridge) Check(ctx context.Context, req proto.Message) error {
+	return check(b.validator, req, func(w *dagbridgev1.Workflow) translators.Faults { return b.engine.Faults(auth.Owner(ctx), w) })
+}
 
 // Plan is PlanWorkflow without a gateway, for these clusters. Errors are translators.Faults.
 func Plan(w *dagbridgev1.Workflow, clusters []engine.Cluster) (*dagbridgev1.Plan, error) {

@@ -57,6 +57,10 @@ type Token struct {
 	Name string `yaml:"name"`
 	// SHA-256 of the token, 64 hexadecimal digits: printf %s "$TOKEN" | sha256sum.
 	SHA256 string `yaml:"sha256"`
+	// Unix user that the token stands for, on clusters with slurm.impersonate. Left out: the token's name.
+	User string `yaml:"user"`
+	// Other Unix users that its jobs may run as, when task.slurm.user names them; "*" is everybody but root.
+	ActAs []string `yaml:"actAs"`
 }
 
 // Cluster is one place to run jobs: a name and exactly one of local, slurm and kubernetes.
@@ -89,6 +93,11 @@ type Slurm struct {
 	CLI *SlurmCLI `yaml:"cli"`
 	// Through the same commands on a login node. Not beside cli.
 	SSH *SlurmSSH `yaml:"ssh"`
+	// Let jobs, their files and their share of the cluster belong to the users who submit them (auth.tokens[].user) instead of
+	// one. Needs a token of root's or SlurmUser's for rest; for cli, a gateway that is root, or sudo without a password; for
+	// ssh, sudo without a password there; and always a gateway that is root or has CAP_CHOWN, for the jobs' folders. The user
+	// that looks must see everybody's jobs: it is root, SlurmUser or an operator where slurm.conf has PrivateData=jobs.
+	Impersonate bool `yaml:"impersonate"`
 	// Absolute path of a folder that the gateway and the nodes see under the same name: logs, outputs and markers of jobs.
 	WorkDir string `yaml:"workDir"`
 	// How often the cluster is looked at while anything moves there. While nothing does, up to four times as long passes; while no

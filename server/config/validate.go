@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
 // faults is everything that is wrong with the values, each with its path and without a line.
@@ -105,6 +107,14 @@ func (a *Auth) check(f *Faults) {
 			f.add(0, path+".name", "another token is called %q", token.Name)
 		}
 		names[token.Name] = true
+		if token.User != "" && !slurm.IsUser(token.User) {
+			f.add(0, path+".user", "%q cannot be the name of a user", token.User)
+		}
+		for j, user := range token.ActAs {
+			if user != "*" && !slurm.IsUser(user) {
+				f.add(0, fmt.Sprintf("%s.actAs[%d]", path, j), `%q can be neither the name of a user nor "*", everybody's`, user)
+			}
+		}
 		digest := strings.ToLower(token.SHA256)
 		raw, err := hex.DecodeString(digest)
 		switch {

@@ -85,13 +85,14 @@ func (e *Engine) places() []Cluster {
 	return all
 }
 
-// surroundings are the jobs there are.
-func (e *Engine) surroundings() surroundings {
+// surroundings of an owner's request are the jobs there are.
+func (e *Engine) surroundings(owner string) surroundings {
 	newest := func(key *dagbridgev1.TaskKey) (id string) {
 		_ = e.store.View(func(tx *store.Tx) error { id = tx.Newest(key); return nil }) // fn returns no error
 		return id
 	}
 	return surroundings{
+		user:  func(asked string) (string, error) { return e.userOf(owner, asked) },
 		known: func(key *dagbridgev1.TaskKey) bool { return newest(key) != "" },
 		node: func(key *dagbridgev1.TaskKey) (graph.Node, bool) {
 			return e.existing(newest(key))
@@ -108,7 +109,7 @@ func (e *Engine) existing(id string) (graph.Node, bool) {
 			return errorf(NotFound, "there is no job %s", id)
 		}
 		job := rec.GetJob()
-		node.Cluster = job.GetCluster()
+		node.Cluster, node.User = job.GetCluster(), job.GetUser()
 		if node.Task = tx.Task(id); job.GetParent() != "" {
 			node.Task = graph.InstanceTask(tx.Task(job.GetParent()), int(rec.GetPosition()))
 		}
@@ -126,7 +127,7 @@ func (e *Engine) existing(id string) (graph.Node, bool) {
 func (e *Engine) admit(ctx context.Context, owner string, w *dagbridgev1.Workflow) (runID string, jobs []*dagbridgev1.Job, warnings []string, err error) {
 	fillRun(w, e.newID())
 	w = graph.Normalize(w)
-	p, faults := prepare(w, e.places(), e.surroundings())
+	p, faults := prepare(w, e.places(), e.surroundings(owner))
 	if len(faults) > 0 {
 		return "", nil, nil, faults
 	}
@@ -304,7 +305,7 @@ func (a *admission) make(t *txn, one *planned, batch string) string {
 	task := one.task
 	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native && !e.Foreign })
 	rec := &storev1.JobRecord{
-		Job: a.job(t, task, one.cluster.Name), Ready: native || len(task.GetUpstream()) == 0, Native: native,
+		Job: a.job(t, task, one), Ready: native || len(task.GetUpstream()) == 0, Native: native,
 		Batch: batch, Hold: one.hold, Unrolled: one.unrolled, AnyDependency: one.verdict.Any,
 	}
 	if native {
@@ -353,7 +354,7 @@ func (a *admission) put(t *txn, n *node) {
 // instance is an array's instance as a job of its own.
 func (a *admission) instance(t *txn, one *planned, parent *node, position int) *node {
 	task := graph.InstanceTask(one.task, position)
-	rec := &storev1.JobRecord{Job: a.job(t, task, one.cluster.Name), Position: int32(position)}
+	rec := &storev1.JobRecord{Job: a.job(t, task, one), Position: int32(position)}
 	rec.Job.Parent = parent.id()
 	n := &node{rec: rec}
 	tok := token(parent.id(), 1)
@@ -369,9 +370,9 @@ func (a *admission) instance(t *txn, one *planned, parent *node, position int) *
 	return n
 }
 
-func (a *admission) job(t *txn, task *dagbridgev1.Task, cluster string) *dagbridgev1.Job {
+func (a *admission) job(t *txn, task *dagbridgev1.Task, one *planned) *dagbridgev1.Job {
 	return &dagbridgev1.Job{
-		Id: t.e.newID(), Key: task.GetKey(), TryNumber: task.GetTryNumber(), Uid: task.GetUid(), Owner: a.owner, Cluster: cluster,
-		State: dagbridgev1.Job_ACCEPTED, CreateTime: stamp(t.now), Labels: task.GetLabels(), RunId: a.runID,
+		Id: t.e.newID(), Key: task.GetKey(), TryNumber: task.GetTryNumber(), Uid: task.GetUid(), Owner: a.owner, Cluster: one.cluster.Name,
+		State: dagbridgev1.Job_ACCEPTED, CreateTime: stamp(t.now), Labels: task.GetLabels(), RunId: a.runID, User: one.user,
 	}
 }

@@ -58,6 +58,9 @@ type Options struct {
 	NewID func() string
 	// Grace is how long a native job must be gone, by complete answers, before that is believed. Left out: 60s.
 	Grace time.Duration
+	// UserOf is the Unix user as whom an owner's job runs where a cluster acts as its users; asked is whom the task names, "" for
+	// nobody. An error is a sentence. Left out: the owner's name is the user's, and the task may name no other.
+	UserOf func(owner, asked string) (string, error)
 	// OutputLimit is how many bytes of outputs a job may leave. Left out: 48 KiB.
 	OutputLimit int
 }
@@ -71,6 +74,7 @@ type Engine struct {
 	newID       func() string
 	grace       time.Duration
 	outputLimit int
+	userOf      func(owner, asked string) (string, error)
 
 	clusters []*cluster
 	byName   map[string]*cluster
@@ -102,7 +106,7 @@ type cluster struct {
 // New makes an engine and loads the live jobs; nothing runs before Start.
 func New(o Options) (*Engine, error) {
 	e := &Engine{
-		store: o.Store, log: o.Log, metrics: o.Metrics, now: o.Now, newID: o.NewID, grace: o.Grace, outputLimit: o.OutputLimit,
+		store: o.Store, log: o.Log, metrics: o.Metrics, now: o.Now, newID: o.NewID, grace: o.Grace, outputLimit: o.OutputLimit, userOf: o.UserOf,
 		byName: map[string]*cluster{}, mem: newMemory(),
 	}
 	if e.now == nil {
@@ -113,6 +117,9 @@ func New(o Options) (*Engine, error) {
 	}
 	if e.grace == 0 {
 		e.grace = time.Minute
+	}
+	if e.userOf == nil {
+		e.userOf = ownerAlone
 	}
 	if e.outputLimit == 0 {
 		e.outputLimit = 48 << 10

@@ -18,9 +18,9 @@ func Plan(w *dagbridgev1.Workflow, clusters []Cluster) (*dagbridgev1.Plan, error
 	return plan(prepareClone(w, clusters, nowhere))
 }
 
-// Plan is the package's Plan with the gateway's clusters and jobs.
-func (e *Engine) Plan(w *dagbridgev1.Workflow) (*dagbridgev1.Plan, error) {
-	return plan(prepareClone(w, e.places(), e.surroundings()))
+// Plan is the package's Plan for an owner, with the gateway's clusters and jobs.
+func (e *Engine) Plan(owner string, w *dagbridgev1.Workflow) (*dagbridgev1.Plan, error) {
+	return plan(prepareClone(w, e.places(), e.surroundings(owner)))
 }
 
 // Faults are those for which Plan would refuse a workflow. They cost less than a plan.
@@ -29,14 +29,15 @@ func Faults(w *dagbridgev1.Workflow, clusters []Cluster) translators.Faults {
 	return faults
 }
 
-// Faults is the package's Faults with the gateway's clusters and jobs.
-func (e *Engine) Faults(w *dagbridgev1.Workflow) translators.Faults {
-	_, faults := prepareClone(w, e.places(), e.surroundings())
+// Faults is the package's Faults for an owner, with the gateway's clusters and jobs.
+func (e *Engine) Faults(owner string, w *dagbridgev1.Workflow) translators.Faults {
+	_, faults := prepareClone(w, e.places(), e.surroundings(owner))
 	return faults
 }
 
-// nowhere are the surroundings without a gateway: whatever an edge leads to may be there.
+// nowhere are the surroundings without a gateway: whatever an edge leads to may be there, and whoever is asked for.
 var nowhere = surroundings{
+	user:  func(asked string) (string, error) { return asked, nil },
 	known: func(*dagbridgev1.TaskKey) bool { return true },
 	node:  func(*dagbridgev1.TaskKey) (graph.Node, bool) { return graph.Node{}, false },
 }

@@ -25,6 +25,8 @@ type planned struct {
 	index   int
 	task    *dagbridgev1.Task
 	cluster Cluster
+	// user that it runs as; "": the cluster's own.
+	user    string
 	verdict graph.Verdict
 	// upstream is, for each edge, the index of its task within the workflow; -1: outside.
 	upstream []int
@@ -37,6 +39,8 @@ type planned struct {
 
 // surroundings are what a workflow's edges may lead to outside it.
 type surroundings struct {
+	// user is as whom a task runs that names this one, or nobody; an error is a sentence.
+	user func(asked string) (string, error)
 	// known: the key has been submitted before.
 	known func(*dagbridgev1.TaskKey) bool
 	// node is the live job of a key, if any.
@@ -58,6 +62,7 @@ func prepare(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (
 			faults.Add(field+".cluster", "there is no cluster %q; there are: %s", task.GetCluster(), names(clusters))
 		case !faultIn(faults, field):
 			faults = append(faults, graph.CheckForeign(field, task, one.cluster.Name, one.cluster.Backend.Capabilities().Dependencies)...)
+			faults = append(faults, one.act(field, around)...)
 			faults = append(faults, renderFaults(field, one)...)
 		}
 	}
@@ -110,7 +115,7 @@ func renderFaults(field string, one *planned) translators.Faults {
 // submission is the task as it would be submitted, before it has a job.
 func (one *planned) submission() translators.Submission {
 	id := one.blankID()
-	job := &dagbridgev1.Job{Id: id, Key: one.task.GetKey(), TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid()}
+	job := &dagbridgev1.Job{Id: id, Key: one.task.GetKey(), TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid(), User: one.user}
 	sub := translators.Submission{Token: token(id, 1), Job: job, Task: one.task, Hold: one.hold}
 	items := len(one.task.GetArray().GetItems())
 	switch {
@@ -137,7 +142,7 @@ func (p *prepared) judge(around surroundings) {
 	nodes := make([]graph.Node, 0, len(p.tasks))
 	for _, one := range p.tasks {
 		nodes = append(nodes, graph.Node{
-			Task: one.task, Cluster: one.cluster.Name, KeepsDependencies: one.cluster.Backend.Capabilities().Dependencies,
+			Task: one.task, Cluster: one.cluster.Name, User: one.user, KeepsDependencies: one.cluster.Backend.Capabilities().Dependencies,
 		})
 	}
 	outside := map[string]bool{}

@@ -75,8 +75,10 @@ type sim struct {
 	w    *world
 	name string
 	// slurmLike: dependencies and arrays.
-	slurmLike  bool
-	accounting bool
+	// impersonates: see backend.Capabilities.
+	impersonates bool
+	slurmLike    bool
+	accounting   bool
 
 	down bool
 	// rate is how many jobs of a call are taken; the others' turns come second by second. 0: all are.
@@ -147,7 +149,7 @@ func (s *sim) Kind() string { return "sim" }
 
 func (s *sim) Capabilities() backend.Capabilities {
 	if s.slurmLike {
-		return backend.Capabilities{Dependencies: true, MaxArraySize: 100}
+		return backend.Capabilities{Dependencies: true, MaxArraySize: 100, Impersonates: s.impersonates}
 	}
 	return backend.Capabilities{}
 }

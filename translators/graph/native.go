@@ -13,6 +13,8 @@ import (
 type Node struct {
 	Task    *dagbridgev1.Task
 	Cluster string
+	// User that its job runs as; "": the cluster's own. A job sees nothing of what another user's leaves.
+	User string
 	// KeepsDependencies: the cluster's scheduler keeps afterok and its kin.
 	KeepsDependencies bool
 	// Existing: an earlier submission. It is not judged itself.
@@ -243,6 +245,8 @@ func (n *natives) block(i, j int) string {
 		return fmt.Sprintf("%s is %s and may be tried again", name, upstream.Ended)
 	case upstream.Cluster != node.Cluster:
 		return fmt.Sprintf("%s is on cluster %s, this one on %s", name, upstream.Cluster, node.Cluster)
+	case upstream.User != node.User:
+		return fmt.Sprintf("%s runs as another user, whose files this one does not see", name)
 	case !node.KeepsDependencies:
 		return fmt.Sprintf("cluster %s keeps no dependencies", node.Cluster)
 	case len(upstream.Task.GetFallbacks()) > 0:

@@ -1,9 +1,19 @@
 package slurm
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
+
+// userName: neither an option nor a hidden folder, nor one above.
+var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*\$?$`)
+
+// IsUser says whether a text can be the name of a Unix user, which becomes a part of paths and of command lines; a number is
+// none.
+func IsUser(name string) bool {
+	return len(name) <= 64 && userName.MatchString(name) && strings.Trim(name, "0123456789") != ""
+}
 
 // Dir is a job's own folder; of an array, the whole array's. The gateway makes it before it submits.
 func Dir(site Site, jobID string) string {

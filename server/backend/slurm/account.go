@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
 // account is a Unix user of this machine.
@@ -54,7 +55,7 @@ func (a *accounts) of(ctx context.Context, user string) (account, error) {
 
 // lookUp asks the system. A name that has the form of a number, of an option or of a path is nobody's.
 func lookUp(ctx context.Context, user string) (account, error) {
-	if !isUserName(user) {
+	if !slurm.IsUser(user) {
 		return account{}, fmt.Errorf("%q is no name of a user", user)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -69,11 +70,6 @@ func lookUp(ctx context.Context, user string) (account, error) {
 	}
 	return account{uid: uid[0], groups: groups}, nil
 }
-
-// userName: what can be the name of a user, which becomes a part of paths and of command lines; not a number.
-var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*\$?$`)
-
-func isUserName(s string) bool { return userName.MatchString(s) && strings.Trim(s, "0123456789") != "" }
 
 // ids are the numbers that id(1) prints.
 func ids(ctx context.Context, option, user string) ([]int, error) {

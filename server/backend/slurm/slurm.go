@@ -23,7 +23,6 @@
 package slurm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +36,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/slurm"
@@ -53,6 +51,8 @@ type Options struct {
 	CLI *CLI
 	// SSH, when set, is how they are run on a login node.
 	SSH *SSH
+	// Impersonate: a job belongs to its Job.User instead of the user of the way in.
+	Impersonate bool
 	// WorkDir is the absolute path of a folder that the gateway and the nodes see under the same name.
 	WorkDir string
 	// PollInterval is how often the cluster is looked at while anything moves there; while nothing does, up to four times as
@@ -111,6 +111,7 @@ const concurrency = 8
 type Backend struct {
 	name          string
 	site          slurm.Site
+	impersonate   bool
 	orders, looks way
 	pollInterval  time.Duration
 	accountingLag time.Duration
@@ -145,6 +146,7 @@ func New(o Options) (*Backend, error) {
 	b := &Backend{
 		name: o.Name, pollInterval: o.PollInterval, accountingLag: o.AccountingLag, minJobAge: o.Limits.MinJobAge,
 		submitRate: submitRate{perSecond: o.Limits.SubmitRate}, ordered: make(chan struct{}, 1), log: o.Log.With("cluster", o.Name),
+		impersonate: o.Impersonate,
 		site: slurm.Site{
 			WorkDir: filepath.Clean(o.WorkDir), Prologue: o.Prologue, LoginShell: o.LoginShell,
 			Partition: o.Partition, Account: o.Account, QOS: o.QOS, MaxArraySize: o.Limits.MaxArraySize,
@@ -200,32 +202,25 @@ func (b *Backend) Kind() string { return "slurm" }
 
 // Capabilities say what the cluster can do.
 func (b *Backend) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize}
+	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize, Impersonates: b.impersonate}
 }
 
 // Check is what Slurm cannot say of a submission.
 func (b *Backend) Check(s translators.Submission) translators.Faults {
 	_, faults := slurm.Translate(b.siteOf(s.Job), s)
+	if sentence := b.refuseUser(s); sentence != "" {
+		faults.Add("slurm.user", "%s", sentence)
+	}
 	return faults
 }
 
 // Render is the text that sbatch would take.
 func (b *Backend) Render(s translators.Submission) (translators.Rendering, translators.Faults) {
-	job, faults := slurm.Translate(b.siteOf(s.Job), s)
-	if len(faults) > 0 {
+	if faults := b.Check(s); len(faults) > 0 {
 		return translators.Rendering{}, faults
 	}
+	job, _ := slurm.Translate(b.siteOf(s.Job), s)
 	return translators.Rendering{Text: job.Text(), Notices: job.Notices}, nil
-}
-
-// userOf is the user that a job belongs to.
-func (b *Backend) userOf(job *dagbridgev1.Job) string { return cmp.Or(job.GetUser(), b.site.User) }
-
-// siteOf is the site as it is for a job's user.
-func (b *Backend) siteOf(job *dagbridgev1.Job) slurm.Site {
-	site := b.site
-	site.User = b.userOf(job)
-	return site
 }
 
 // Close ends idle connections.
