@@ -16,8 +16,9 @@ type native struct {
 	id, state, exit string
 }
 
-// exits of jobs whose wrapper ran no program: a duplicate's, a premature one's, a cancelled one's.
-var exitsWithoutProgram = []string{"120:0", "123:0", "124:0"}
+// exits of jobs whose wrapper ran no program: a duplicate's, one's whose folder cannot be written to, a premature one's, a
+// cancelled one's; and of one that slurmd could not start.
+var exitsWithoutProgram = []string{"120:0", "122:0", "123:0", "124:0", "0:53"}
 
 func (n native) ended() bool {
 	return n.state != "PENDING" && n.state != "RUNNING" && n.state != "REQUEUED"

@@ -27,7 +27,7 @@ type rig struct {
 	ids    []string
 
 	options slurm.Options
-	path    string
+	file    string
 	// stop ends the engine, as a gateway that is stopped does.
 	stop func()
 }
@@ -40,7 +40,7 @@ func newRig(t *testing.T, c *slurmtest.Cluster, o slurm.Options) *rig {
 	}
 	o.Name, o.PollInterval, o.AccountingLag, o.Log = "hpc", 500*time.Millisecond, 2*time.Second, slog.New(slog.NewTextHandler(t.Output(), nil))
 	r := &rig{
-		workload: &workload{ledger: newLedger(t, c), name: "faults"}, options: o, path: filepath.Join(t.TempDir(), "dagbridge.db"),
+		workload: &workload{ledger: newLedger(t, c), name: "faults"}, options: o, file: filepath.Join(t.TempDir(), "dagbridge.db"),
 	}
 	r.start(t)
 	t.Cleanup(func() { r.stop() })
@@ -52,7 +52,7 @@ func (r *rig) start(t *testing.T) {
 	t.Helper()
 	b, err := slurm.New(r.options)
 	require.NoError(t, err)
-	r.store, err = store.Open(r.path, store.Options{Log: r.options.Log})
+	r.store, err = store.Open(r.file, store.Options{Log: r.options.Log})
 	require.NoError(t, err)
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Clusters: []engine.Cluster{{Name: "hpc", Backend: b}}, Log: r.options.Log, Grace: grace,

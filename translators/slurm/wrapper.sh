@@ -115,6 +115,7 @@ exec 2>&3 3>&-
 rm -f "$dagbridge_base.script" "$dagbridge_base.inputs"
 
 [ "$code" -eq 0 ] || end "$code" ''
+[ -e "$dagbridge_base.start" ] || end 1 "the folder $dir is not there any more on $node, and what the program left in it is lost"
 [ -s "$dagbridge_base.output" ] || end 0 ''
 size=$(wc -c <"$dagbridge_base.output")
 [ "$size" -le 49152 ] || end 121 "the outputs are refused: $((size)) bytes were written to DAGBRIDGE_OUTPUT, 49152 are taken at most"

@@ -264,6 +264,17 @@ func TestAFileSystemThatIsFullRunsNothing(t *testing.T) {
 	require.Equal(t, "ran\n", n.run(s).stdout, "once there is room the try may be started")
 }
 
+// Outputs that vanished with the folder are not taken for none.
+func TestAFolderThatVanishesIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	dir := slurm.Dir(n.site, jobID)
+	ended := n.run(submission(sh("echo auc=0.9 >$DAGBRIDGE_OUTPUT; mv " + dir + " " + dir + ".elsewhere")))
+	require.Equal(t, 1, ended.code)
+	require.Contains(t, ended.stderr, dir+" is not there any more on n1")
+	require.Equal(t, 3, newNode(t).run(submission(sh("rm -r \"$PWD\"; exit 3"))).code, "a failure is told as it is")
+}
+
 func TestAMissingWorkingDirectoryFailsWithASentence(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -25,7 +25,7 @@ const outputsLimit = 48 << 10
 func (b *Backend) makeFolder(ctx context.Context, job *dagbridgev1.Job) error {
 	dir := slurm.Dir(b.siteOf(job), job.GetId())
 	err := makeDir(dir, 0o700)
-	home := filepath.Dir(dir)
+	home := b.home(job)
 	if errors.Is(err, fs.ErrNotExist) {
 		// workDir itself is not made: on a file system that is not mounted the jobs would never find it
 		if err = b.unmounted(); err == nil {
@@ -41,14 +41,19 @@ func (b *Backend) makeFolder(ctx context.Context, job *dagbridgev1.Job) error {
 	if err != nil {
 		return fmt.Errorf("the job's folder cannot be made: %w", err)
 	}
-	b.home.Store(&home)
+	b.used.Store(&home)
 	return nil
 }
 
-// unmounted is a sentence when the folder that the last job's folder was made in is not there any more: a mount point without its
+// home is the folder in which a job's folder is made.
+func (b *Backend) home(job *dagbridgev1.Job) string {
+	return filepath.Dir(slurm.Dir(b.siteOf(job), job.GetId()))
+}
+
+// unmounted is a sentence when the home that was used last is not there any more: a mount point without its
 // file system looks like a workDir that is new.
 func (b *Backend) unmounted() error {
-	if home := b.home.Load(); home != nil && isMissing(*home) {
+	if home := b.used.Load(); home != nil && isMissing(*home) {
 		return errNotThere(*home)
 	}
 	return nil

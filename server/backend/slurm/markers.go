@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"path/filepath"
 	"strings"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -30,7 +29,7 @@ func (b *Backend) markers(job *dagbridgev1.Job, token string, position int) mark
 	var m markers
 	if dir := slurm.Dir(b.siteOf(job), job.GetId()); isMissing(dir) {
 		m.deleted = true
-		if home := filepath.Dir(dir); isMissing(home) {
+		if home := b.home(job); isMissing(home) {
 			m.err = errNotThere(home)
 		}
 		return m

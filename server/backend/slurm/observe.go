@@ -105,6 +105,9 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 	for i, job := range jobs {
 		ids[i] = job.Ref.ID
 	}
+	// its folder was made, be it by a gateway before this one
+	home := o.b.home(jobs[0].Job)
+	o.b.used.CompareAndSwap(nil, &home)
 	x, err := o.b.look(ctx, ids)
 	if ctx.Err() != nil {
 		return false

@@ -123,8 +123,8 @@ type Backend struct {
 	accounts accounts
 	// oddities that have been logged: a state no table knows would fill the log at every look.
 	oddities sync.Map
-	// home is the folder that the last job's folder was made in.
-	home atomic.Pointer[string]
+	// used is the last home that a job's folder was made in.
+	used atomic.Pointer[string]
 }
 
 var _ backend.Backend = (*Backend)(nil)
