@@ -52,7 +52,7 @@ func openCluster(cfg *config.Config, c config.Cluster, log *slog.Logger) (backen
 func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options {
 	o := slurm.Options{
 		Name: name, WorkDir: s.WorkDir, Impersonate: s.Impersonate, PollInterval: s.PollInterval, Prologue: s.Prologue, LoginShell: s.LoginShell,
-		Partition: s.Partition, Account: s.Account, QOS: s.QOS,
+		Partition: s.Partition, Account: s.Account, QOS: s.QOS, Container: s.Container,
 		Limits: slurm.Limits{MaxArraySize: s.Limits.MaxArraySize, MinJobAge: s.Limits.MinJobAge, SubmitRate: s.Limits.SubmitRate}, Log: log,
 	}
 	if s.REST != nil {

@@ -147,6 +147,15 @@ CONF
   echo "PartitionName=short Nodes=ALL MaxTime=1 DefaultTime=1 State=UP"
 } >"$P/etc/slurm.conf"
 for kv in "${EXTRA[@]}"; do k=${kv%%=*}; sed -i "/^$k=/d" "$P/etc/slurm.conf"; echo "$kv" >>"$P/etc/slurm.conf"; done
+# runc runs the bundles of --container; what it keeps of a container belongs to the job's user. It takes the place of the shell
+# that starts it: of a shell that SIGTERM ends proctrack/linuxproc finds no children, so that a program which ignores SIGTERM
+# would outlive its job and have the node drained.
+cat >"$P/etc/oci.conf" <<'CONF'
+RunTimeQuery="runc --root=/tmp/runc-%u/ state %n.%u.%j.%s.%t"
+RunTimeKill="runc --root=/tmp/runc-%u/ kill -a %n.%u.%j.%s.%t"
+RunTimeDelete="runc --root=/tmp/runc-%u/ delete --force %n.%u.%j.%s.%t"
+RunTimeRun="exec runc --root=/tmp/runc-%u/ run %n.%u.%j.%s.%t -b %b"
+CONF
 : >"$P/etc/gres.conf"
 if [ $GPUS -gt 0 ]; then
   for i in $(seq 0 $((GPUS-1))); do [ -e "$P/dev/gpu$i" ] || { mknod "$P/dev/gpu$i" c 1 3 && chmod 666 "$P/dev/gpu$i"; }; done

@@ -113,6 +113,8 @@ type Slurm struct {
 	Account string `yaml:"account"`
 	// QOS of tasks that name none. Left out: the account's default.
 	QOS string `yaml:"qos"`
+	// Container runtime of tasks that name none: apptainer, charliecloud, oci or pyxis. Left out: such tasks are refused.
+	Container string `yaml:"container"`
 	// What slurmrestd does not tell about the site, and what the gateway may do to it.
 	Limits SlurmLimits `yaml:"limits"`
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -182,6 +183,9 @@ func (s *Slurm) check(f *Faults, path string) {
 	}
 	if s.Limits.SubmitRate < 0 {
 		f.add(0, path+".limits.submitRate", "jobs a second cannot be negative; 0 sets no limit")
+	}
+	if s.Container != "" && !slices.Contains(slurm.Runtimes, s.Container) {
+		f.add(0, path+".container", "%q is no container runtime that is known here; known are %s", s.Container, strings.Join(slurm.Runtimes, ", "))
 	}
 	for _, word := range []struct{ key, value string }{{"partition", s.Partition}, {"account", s.Account}, {"qos", s.QOS}} {
 		if strings.ContainsFunc(word.value, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {

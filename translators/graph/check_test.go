@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 		{"an array of both", tasks(key + `"array": {"items": [{}], "from": {"task": "before", "output": "o"}}, "upstream": [{"task": "before"}], ` + command),
 			[]string{`tasks[0].array.from: is not supported yet`, `tasks[0].array: items and from exclude each other: set one of them`}},
 		{"arguments for a script", tasks(key + `"array": {"items": [{}, {"argv": ["x"]}]}, "script": {"text": "true"}`),
-			[]string{`tasks[0].array.items[1].argv: is appended to a command, and the task has none: use env`}},
+			[]string{`tasks[0].array.items[1].argv: is appended to a command, and the task has a script: use env`}},
 
 		{"an edge to nowhere and to two places", tasks(key + command + `, "upstream": [{}, {"task": "before", "key": {"task": "x"}}]`),
 			[]string{`tasks[0].upstream[0]: needs exactly one of task, key and native, and has 0`,
@@ -119,7 +119,10 @@ func TestCheck(t *testing.T) {
 				`tasks[2].upstream[0].task: SAME_INDEX needs a task with instances: task "c" is no array and has no mapIndex`,
 			}},
 
-		{"no program", tasks(`"key": {"task": "t"}`), []string{`tasks[0]: has no program: set command or script`}},
+		{"no program", tasks(`"key": {"task": "t"}`), []string{`tasks[0]: has no program: set command or script, or a container whose image has one`}},
+		{"a program beside the image's", tasks(key + `"container": {"image": "i", "args": ["x"]}, ` + command),
+			[]string{`tasks[0].container: command and args say what the image runs by itself, and the task has a program: set one of them`}},
+		{"an image alone, and one beside a program", tasks(key+`"container": {"image": "i", "command": ["x"]}, "array": {"items": [{"argv": ["y"]}]}`, `"key": {"task": "b"}, "container": {"image": "i"}, `+command), nil},
 		{"two programs", tasks(key + command + `, "script": {"text": "true"}`), []string{`tasks[0].script: command and script exclude each other: set one of them`}},
 		{"a program without a name", tasks(key + `"command": {"argv": ["", "x"]}`), []string{`tasks[0].command.argv[0]: is empty: it is the program's name`}},
 		{"a script too large", tasks(key + `"script": {"text": "` + strings.Repeat("x", 4<<20) + `"}`),
@@ -182,8 +185,8 @@ func TestCheck(t *testing.T) {
 			[]string{
 				`airflowDag: is not supported yet`, `kfpPipeline: is not supported yet`, `parameters: is not supported yet`,
 				`conf: is not supported yet`, `logicalDate: is not supported yet`, `tasks[0].fallbacks: is not supported yet`,
-				`tasks[0].container: is not supported yet`, `tasks[0].when: is not supported yet`, `tasks[0].array.from: is not supported yet`,
-				`tasks[0].slurm.container: is not supported yet`, `tasks[0].kubernetes: is not supported yet`,
+				`tasks[0].when: is not supported yet`, `tasks[0].array.from: is not supported yet`,
+				`tasks[0].kubernetes: is not supported yet`,
 			}},
 		{"options that say nothing", tasks(key + `"kubernetes": {}, ` + command), nil},
 	} {

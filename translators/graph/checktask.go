@@ -17,7 +17,10 @@ func (c *checker) checkProgram(at string, t *dagbridgev1.Task) {
 	case t.GetCommand() != nil && t.GetScript() != nil:
 		c.add(at+".script", "command and script exclude each other: set one of them")
 	case t.GetCommand() == nil && t.GetScript() == nil && t.GetContainer() == nil:
-		c.add(at, "has no program: set command or script")
+		c.add(at, "has no program: set command or script, or a container whose image has one")
+	}
+	if inside := t.GetContainer(); (t.GetCommand() != nil || t.GetScript() != nil) && len(inside.GetCommand())+len(inside.GetArgs()) > 0 {
+		c.add(at+".container", "command and args say what the image runs by itself, and the task has a program: set one of them")
 	}
 	if argv := t.GetCommand().GetArgv(); len(argv) > 0 && argv[0] == "" {
 		c.add(at+".command.argv[0]", "is empty: it is the program's name")
@@ -71,10 +74,10 @@ func (c *checker) checkArray(at string, t *dagbridgev1.Task) {
 	if len(t.GetKey().GetMapIndex()) > 0 {
 		c.add(at+".array", "task %s has a mapIndex, so it is an instance already and cannot be an array", quote(label(t.GetKey())))
 	}
-	if t.GetCommand() == nil {
+	if t.GetScript() != nil {
 		for i, item := range array.GetItems() {
 			if len(item.GetArgv()) > 0 {
-				c.add(fmt.Sprintf("%s.array.items[%d].argv", at, i), "is appended to a command, and the task has none: use env")
+				c.add(fmt.Sprintf("%s.array.items[%d].argv", at, i), "is appended to a command, and the task has a script: use env")
 			}
 		}
 	}

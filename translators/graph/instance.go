@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -11,7 +12,7 @@ import (
 func MapIndex(position int) []int32 { return []int32{int32(position)} }
 
 // InstanceTask is the task of one instance of an array: the item's env merged over the task's, its argv appended to the
-// command, its position as map index, and no array. Position must be one of the items'. The parts that instances have in
+// command, or to the arguments of a container that runs alone, its position as map index, and no array. Position must be one of the items'. The parts that instances have in
 // common are shared with the array's task, not copied: both are to be left as they are.
 func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
 	item := t.GetArray().GetItems()[position]
@@ -25,7 +26,12 @@ func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
 		maps.Copy(env, item.GetEnv())
 		instance.Env = env
 	}
-	if len(item.GetArgv()) > 0 {
+	switch {
+	case len(item.GetArgv()) == 0:
+	case t.GetCommand() == nil && t.GetContainer() != nil:
+		instance.Container = proto.CloneOf(t.GetContainer())
+		instance.Container.Args = append(instance.Container.Args, item.GetArgv()...)
+	default:
 		argv := make([]string, 0, len(t.GetCommand().GetArgv())+len(item.GetArgv()))
 		argv = append(append(argv, t.GetCommand().GetArgv()...), item.GetArgv()...)
 		instance.Command = &dagbridgev1.Command{Argv: argv}

@@ -18,10 +18,8 @@ func (c *checker) checkUnsupportedWorkflow() {
 
 func (c *checker) checkUnsupportedTask(at string, t *dagbridgev1.Task) {
 	c.refuse(at+".fallbacks", len(t.GetFallbacks()) > 0)
-	c.refuse(at+".container", t.GetContainer() != nil)
 	c.refuse(at+".when", t.GetWhen() != nil)
 	c.refuse(at+".array.from", t.GetArray().GetFrom() != nil)
-	c.refuse(at+".slurm.container", t.GetSlurm().GetContainer() != "")
 	c.refuse(at+".kubernetes", proto.Size(t.GetKubernetes()) > 0)
 }
 

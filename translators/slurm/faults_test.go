@@ -29,27 +29,48 @@ func TestWhatSlurmCannotSayIsRefusedWithASentence(t *testing.T) {
 	t.Parallel()
 	script := func(text string) *dagbridgev1.Task { return &dagbridgev1.Task{Script: &dagbridgev1.Script{Text: text}} }
 	big := strings.Repeat("x", 4<<20)
-	container := command("true")
-	container.Container = &dagbridgev1.Container{Image: "busybox"}
+	in := func(task *dagbridgev1.Task, runtime, image string) *dagbridgev1.Task {
+		task.Slurm = &dagbridgev1.SlurmOptions{Container: runtime}
+		if image != "" {
+			task.Container = &dagbridgev1.Container{Image: image}
+		}
+		return task
+	}
+	oddEnv := func(name string) *dagbridgev1.Task {
+		task := command("true")
+		task.Env = map[string]string{name: "1"}
+		return task
+	}
+	moved := command("true")
+	moved.WorkingDirectory = "/data/a:b"
 	for name, c := range map[string]struct {
 		task *dagbridgev1.Task
 		want []string
 	}{
-		"a script over 4 MiB":         {script("#!/bin/sh\n#" + big), []string{"script.text: the job script has 42", "Slurm takes 4194303 at most"}},
-		"a command over 4 MiB":        {command("true", big), []string{"command: the job script has 42"}},
-		"an empty script":             {script("\n \n"), []string{"script.text: the script is empty"}},
-		"DOS line ends at its head":   {script("#!/bin/sh\r\ntrue\n"), []string{"script.text: the script has DOS line ends"}},
-		"an image":                    {container, []string{"container: containers on Slurm are not supported yet"}},
-		"an image alone":              {&dagbridgev1.Task{Container: &dagbridgev1.Container{Image: "busybox"}}, []string{"container:"}},
-		"quantities that are none":    {with(command("true"), &dagbridgev1.Resources{Cpu: "many", Memory: "16 GB"}), []string{`resources.cpu: "many"`, `resources.memory: "16 GB"`}},
-		"what a field says":           {options("mem", "1G", "time", "5"), []string{`slurm.options["mem"]: use resources.memory`, `slurm.options["time"]: use resources.timeLimit`}},
-		"what is the gateway's":       {options("job-name", "x", "array", "1-2"), []string{`slurm.options["job-name"]: not for tasks: the gateway recognises`, "use array.items"}},
-		"what one way in cannot say":  {options("switches", "1"), []string{`slurm.options["switches"]: slurmrestd cannot carry it`}},
-		"a misspelt option":           {options("constrain", "ib"), []string{`the nearest one is "constraint"`}},
-		"a flag with a value":         {options("spread-job", "yes"), []string{"it takes no value"}},
-		"an option without its value": {options("constraint", ""), []string{"it needs a value"}},
-		"a number that is none":       {options("nice", "very"), []string{`"very" is not a whole number`}},
-		"a value slurmrestd refuses":  {options("signal", "B:USR1@60", "exclusive", "yes", "mem-per-cpu", "1GiB"), []string{`slurmrestd cannot say "B:"`, `"yes" is not "", "user" or "mcs"`, `"1GiB" is not a size`}},
+		"a script over 4 MiB":                       {script("#!/bin/sh\n#" + big), []string{"script.text: the job script has 42", "Slurm takes 4194303 at most"}},
+		"a command over 4 MiB":                      {command("true", big), []string{"command: the job script has 42"}},
+		"an empty script":                           {script("\n \n"), []string{"script.text: the script is empty"}},
+		"DOS line ends at its head":                 {script("#!/bin/sh\r\ntrue\n"), []string{"script.text: the script has DOS line ends"}},
+		"an image without a runtime":                {in(command("true"), "", "busybox"), []string{"slurm.container: the cluster's configuration names no container runtime: say which one its nodes have: apptainer, charliecloud, oci, pyxis"}},
+		"a runtime without an image":                {in(command("true"), "oci", ""), []string{"slurm.container: it names what runs an image, and the task has no container.image"}},
+		"an image's own program under charliecloud": {in(&dagbridgev1.Task{}, "charliecloud", "busybox"), []string{"container: charliecloud does not run an image's own program"}},
+		"an image's own program under oci":          {in(&dagbridgev1.Task{}, "oci", "/bundle"), []string{"container: oci does not run an image's own program"}},
+		"an image's own program under pyxis":        {in(&dagbridgev1.Task{}, "pyxis", "busybox"), []string{"container: srun needs a program"}},
+		"an image that is an option":                {in(command("true"), "apptainer", "--fakeroot"), []string{`container.image: "--fakeroot" would be read as an option`}},
+		"a bundle that is no path":                  {in(command("true"), "oci", "busybox"), []string{`container.image: "busybox" is not the absolute path of an OCI bundle`}},
+		"a folder that cannot be mounted":           {in(moved, "charliecloud", "/i"), []string{`workingDirectory: "/data/a:b" has ':' or ','`}},
+		"an environment that sh drops":              {in(oddEnv("with.dot"), "oci", "/b"), []string{`env: "with.dot" is no name that a shell hands on`}},
+		"an environment that pyxis splits":          {in(oddEnv("a,b"), "pyxis", "i"), []string{`env: "a,b" has ','`}},
+		"options that the container's fields say":   {options("container", "/b", "container-image", "i"), []string{`["container"]: use container.image, with oci in slurm.container`, `["container-image"]: use container.image, with pyxis`}},
+		"quantities that are none":                  {with(command("true"), &dagbridgev1.Resources{Cpu: "many", Memory: "16 GB"}), []string{`resources.cpu: "many"`, `resources.memory: "16 GB"`}},
+		"what a field says":                         {options("mem", "1G", "time", "5"), []string{`slurm.options["mem"]: use resources.memory`, `slurm.options["time"]: use resources.timeLimit`}},
+		"what is the gateway's":                     {options("job-name", "x", "array", "1-2"), []string{`slurm.options["job-name"]: not for tasks: the gateway recognises`, "use array.items"}},
+		"what one way in cannot say":                {options("switches", "1"), []string{`slurm.options["switches"]: slurmrestd cannot carry it`}},
+		"a misspelt option":                         {options("constrain", "ib"), []string{`the nearest one is "constraint"`}},
+		"a flag with a value":                       {options("spread-job", "yes"), []string{"it takes no value"}},
+		"an option without its value":               {options("constraint", ""), []string{"it needs a value"}},
+		"a number that is none":                     {options("nice", "very"), []string{`"very" is not a whole number`}},
+		"a value slurmrestd refuses":                {options("signal", "B:USR1@60", "exclusive", "yes", "mem-per-cpu", "1GiB"), []string{`slurmrestd cannot say "B:"`, `"yes" is not "", "user" or "mcs"`, `"1GiB" is not a size`}},
 		"a value only sbatch takes": {options("gres-flags", "allow-task-sharing", "mail-type", "END,NEVER", "profile", "disk", "priority", "TOP", "time-min", "soon"),
 			[]string{`"allow-task-sharing" is not "disable-binding"`, `"END,NEVER" is not a list of ALL, ARRAY_TASKS`, `"disk" is not a list of ALL, ENERGY`, `"TOP" is not a number`, `"soon" is not a time as Slurm writes it`}},
 		"one thing said twice": {with(options("mem-per-cpu", "1G", "cpus-per-gpu", "2", "gpus", "1", "gres", "gpu:1", "ntasks", "4", "requeue", "", "no-requeue", ""),

@@ -26,6 +26,7 @@ func (t *translation) programs(b *strings.Builder) {
 		own := *t
 		own.submission.Task, own.submission.Instances = i.Task, nil
 		own.script = own.userScript()
+		own.container()
 		var text strings.Builder
 		fmt.Fprintf(&text, "# dagbridge job %s: %s\n", i.JobID, oneLine(i.Task.GetKey().GetTask()))
 		own.own(&text, i.JobID, i.Task.GetKey(), i.Task.GetTryNumber())

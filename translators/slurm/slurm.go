@@ -11,6 +11,8 @@
 // Where these files are is said by Dir and its kin. The user's program is a payload in it, quoted byte for byte, so that
 // no text of the user's is ever read as Slurm's or the wrapper's.
 //
+// A container is started by the wrapper around the program, and holds the program alone (container.go).
+//
 // The package is pure, as all translators are: no context, network, files, clock, randomness or logging. It does not know
 // how Slurm is reached.
 package slurm
@@ -49,6 +51,8 @@ type Site struct {
 	LoginShell bool
 	// Partition, Account and QOS of tasks that name none.
 	Partition, Account, QOS string
+	// Container is the runtime of tasks that name none, one of Runtimes; "": there is none.
+	Container string
 	// MaxArraySize is Slurm's setting of that name, the greatest array index plus one; 0: Slurm's default.
 	MaxArraySize int
 }
@@ -102,13 +106,13 @@ type Job struct {
 func Translate(site Site, s translators.Submission) (*Job, translators.Faults) {
 	t := &translation{site: site, submission: s, job: &Job{}}
 	t.identify()
-	t.refuseUnsupported()
 	t.foreign()
 	t.resources()
 	t.options()
 	t.array()
 	if !t.isFolded() {
 		t.script = t.userScript()
+		t.container()
 	}
 	t.job.Dependency = Expression(s.Depends)
 	t.job.Hold = s.Hold
@@ -161,16 +165,6 @@ func (t *translation) identify() {
 	j.Partition = cmp.Or(native.GetPartition(), t.site.Partition)
 	j.Account = cmp.Or(native.GetAccount(), t.site.Account)
 	j.QOS = cmp.Or(native.GetQos(), t.site.QOS)
-}
-
-func (t *translation) refuseUnsupported() {
-	task := t.submission.Task
-	if task.GetContainer() != nil {
-		t.fault("container", "containers on Slurm are not supported yet; run the program from the node's own file system")
-	}
-	if task.GetSlurm().GetContainer() != "" {
-		t.fault("slurm.container", "containers on Slurm are not supported yet; leave it out")
-	}
 }
 
 // isArray says whether the job is a native array.

@@ -70,6 +70,9 @@ func (t *translation) own(b *strings.Builder, id string, key *dagbridgev1.TaskKe
 		"DAGBRIDGE_TASK="+key.GetTask(), "DAGBRIDGE_RUN="+key.GetRun(), "DAGBRIDGE_TRY="+strconv.Itoa(int(try))) {
 		fmt.Fprintf(b, "export %s\n", Quote(v))
 	}
+	if t.bySrun() {
+		b.WriteString("by_srun=1\n")
+	}
 	t.payload(b)
 	t.program(b)
 }
@@ -136,7 +139,7 @@ func (t *translation) program(b *strings.Builder) {
 	b.WriteString("\n# program becomes the program, under a shell that has read the prologue where there is one.\nprogram() {\n")
 	fmt.Fprintf(b, "  set --%s\n", continued(append(t.prologue(), t.argv()...)))
 	t.items(b)
-	fmt.Fprintf(b, "  exec /usr/bin/env --%s\n}\n", continued(append(quoted(env(s.Task.GetEnv())), `"$@"`)))
+	fmt.Fprintf(b, "  exec /usr/bin/env --%s\n}\n", continued(append(quoted(t.insideEnv(env(s.Task.GetEnv()))), `"$@"`)))
 }
 
 // prologue is the shell that reads the profile and the prologues, in the task's environment, and then becomes the words after
@@ -166,22 +169,43 @@ const loginShell = `  [ ! -r /etc/profile ] || . /etc/profile
 
 // argv is the task's command line, quoted, with what starts it before it.
 func (t *translation) argv() []string {
-	argv := quoted(t.submission.Task.GetCommand().GetArgv())
+	task := t.submission.Task
+	argv := quoted(task.GetCommand().GetArgv())
 	if t.script != nil {
 		argv = append(quoted(t.script.interpreter), scriptFile)
-	} else if len(argv) > 0 && strings.Contains(argv[0], "=") {
+	}
+	if task.GetContainer() != nil {
+		return t.contained(argv)
+	}
+	if len(argv) > 0 && strings.Contains(argv[0], "=") && t.script == nil {
 		// env would take it for a variable.
 		argv = append([]string{"bash", "-c", `'exec "$@"'`, "bash"}, argv...)
 	}
+	return t.perTaskOr(argv)
+}
+
+// perTaskOr starts a command line once for each task, where that is asked for.
+func (t *translation) perTaskOr(argv []string) []string {
 	if !t.perTask() {
 		return argv
 	}
+	return append(append(t.srun(), "--"), argv...)
+}
+
+// srun starts what comes after it once for each task.
+func (t *translation) srun() []string {
 	srun := []string{"srun", "--export=ALL"}
 	if cpus := t.job.CPUsPerTask; cpus > 0 {
 		// Since 22.05 srun no longer takes it from the job.
 		srun = append(srun, "--cpus-per-task="+strconv.Itoa(cpus))
 	}
-	return append(append(srun, "--"), argv...)
+	return srun
+}
+
+// bySrun says whether it is srun that starts the program.
+func (t *translation) bySrun() bool {
+	inside := t.submission.Task.GetContainer() != nil
+	return t.perTask() || inside && (t.runtime() == oci || t.runtime() == pyxis)
 }
 
 func (t *translation) perTask() bool {
@@ -196,7 +220,7 @@ func (t *translation) items(b *strings.Builder) {
 	}
 	b.WriteString("  case $SLURM_ARRAY_TASK_ID in\n")
 	for _, i := range t.submission.Instances {
-		assignments := append(instance(i.JobID, i.MapIndex), env(i.Item.GetEnv())...)
+		assignments := t.insideEnv(append(instance(i.JobID, i.MapIndex), env(i.Item.GetEnv())...))
 		fmt.Fprintf(b, "  %d) set -- %s \"$@\"", i.Position, strings.Join(quoted(assignments), " "))
 		for _, arg := range i.Item.GetArgv() {
 			b.WriteString(" " + Quote(arg))

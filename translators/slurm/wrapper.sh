@@ -103,7 +103,9 @@ payload && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || en
 
 # Slurm ends a job by signalling all of its processes, the program included: the wrapper only has to outlive it. It runs the
 # program in the foreground, since the wait of bash loses the exit code of a child that ends as a trapped signal arrives.
-trap 'signalled=yes' TERM INT HUP USR1 USR2
+terminated=
+trap 'signalled=yes terminated=yes' TERM
+trap 'signalled=yes' INT HUP USR1 USR2
 # Meanwhile bash keeps silent: it would write the text of all this to the log when a signal ends the program.
 exec 3>&2 2>/dev/null
 (
@@ -115,6 +117,7 @@ exec 2>&3 3>&-
 rm -f "$dagbridge_base.script" "$dagbridge_base.inputs"
 
 [ "$code" -eq 0 ] || end "$code" ''
+[ -z "${by_srun-}" ] || [ -z "$terminated" ] || end 143 'srun was ended before the program, so that its 0 means nothing'
 [ -e "$dagbridge_base.start" ] || end 1 "the folder $dir is not there any more on $node, and what the program left in it is lost"
 [ -s "$dagbridge_base.output" ] || end 0 ''
 size=$(wc -c <"$dagbridge_base.output")

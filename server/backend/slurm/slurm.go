@@ -64,6 +64,8 @@ type Options struct {
 	LoginShell bool
 	// Partition, Account and QOS of tasks that name none.
 	Partition, Account, QOS string
+	// Container is the runtime of tasks that name none, one of translators/slurm's Runtimes. Left out: there is none.
+	Container string
 	// Limits of the site that slurmrestd does not tell.
 	Limits Limits
 	// Timeout of one call; a listing of everything, and sbatch, which waits by itself while the queue is full, may take four
@@ -149,7 +151,7 @@ func New(o Options) (*Backend, error) {
 		impersonate: o.Impersonate,
 		site: slurm.Site{
 			WorkDir: filepath.Clean(o.WorkDir), Prologue: o.Prologue, LoginShell: o.LoginShell,
-			Partition: o.Partition, Account: o.Account, QOS: o.QOS, MaxArraySize: o.Limits.MaxArraySize,
+			Partition: o.Partition, Account: o.Account, QOS: o.QOS, Container: o.Container, MaxArraySize: o.Limits.MaxArraySize,
 		},
 	}
 	if o.CLI != nil {
@@ -202,7 +204,7 @@ func (b *Backend) Kind() string { return "slurm" }
 
 // Capabilities say what the cluster can do.
 func (b *Backend) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize, Impersonates: b.impersonate}
+	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize, Containers: true, Impersonates: b.impersonate}
 }
 
 // Check is what Slurm cannot say of a submission.
