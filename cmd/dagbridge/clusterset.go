@@ -56,7 +56,7 @@ func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options 
 		Limits: slurm.Limits{MaxArraySize: s.Limits.MaxArraySize, MinJobAge: s.Limits.MinJobAge, SubmitRate: s.Limits.SubmitRate}, Log: log,
 	}
 	if s.REST != nil {
-		o.REST = &slurm.REST{URL: s.REST.URL, User: s.REST.User, TokenFile: s.REST.TokenFile}
+		o.REST = &slurm.REST{URL: s.REST.URL, User: s.REST.User, TokenFile: s.REST.TokenFile, Version: s.REST.Version}
 	}
 	if s.CLI != nil {
 		o.CLI = &slurm.CLI{Path: s.CLI.Path}

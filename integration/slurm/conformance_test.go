@@ -50,9 +50,6 @@ func TestConformance(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			for name, w := range ways {
-				if w.rest && cell.Release != "" { // the backend does not speak what their slurmrestd does
-					continue
-				}
 				if w.ssh && cell.Release != "" && !long { // the same commands as those of the CLI
 					continue
 				}

@@ -181,7 +181,9 @@ type News struct {
 	// AsOf is when the look began: news of what was submitted later is no news.
 	AsOf time.Time
 	// Err: the scheduler did not answer; a sentence. Observations is empty.
-	Err          error
+	Err error
+	// Server is what answered, for people ("slurmrestd v0.0.45 of Slurm 26.05.5"); "" when the cluster does not tell.
+	Server       string
 	Observations []Observation
 }
 

@@ -127,6 +127,8 @@ type SlurmREST struct {
 	User string `yaml:"user"`
 	// File with that user's JWT. It is read for every call, so that it may be renewed at any time.
 	TokenFile string `yaml:"tokenFile"`
+	// Version of its interface ("v0.0.45"), or auto: the newest that it and the gateway speak, which it is asked.
+	Version string `yaml:"version"`
 }
 
 // SlurmCLI is how Slurm's commands are run.
@@ -201,5 +203,7 @@ func (s *Slurm) setDefaults() {
 	s.PollInterval = 5 * time.Second
 	s.Limits = SlurmLimits{MaxArraySize: 1001, MinJobAge: 300 * time.Second}
 }
+
+func (r *SlurmREST) setDefaults() { r.Version = "auto" }
 
 func (s *SlurmSSH) setDefaults() { s.Port = 22 }

@@ -205,6 +205,9 @@ func (r *SlurmREST) check(f *Faults, path string) {
 	if r.TokenFile == "" {
 		f.add(0, path+".tokenFile", "name the file that holds the user's JWT (scontrol token)")
 	}
+	if r.Version != "auto" && !slices.Contains(slurm.Versions, r.Version) {
+		f.add(0, path+".version", "%q is not auto or one of %s", r.Version, strings.Join(slurm.Versions, ", "))
+	}
 }
 
 func (s *SlurmSSH) check(f *Faults, path string) {

@@ -44,7 +44,7 @@ func (e *Engine) observe(ctx context.Context, c *cluster, news backend.News) {
 		c.mu.Unlock()
 		return
 	}
-	c.reachable, c.message, c.lastLook = true, "", news.AsOf
+	c.reachable, c.message, c.lastLook = true, news.Server, news.AsOf
 	verifies := !news.AsOf.Before(c.outageEnd)
 	c.mu.Unlock()
 

@@ -58,7 +58,9 @@ func (c *cluster) answered(results []backend.SubmitResult) {
 		case backend.NotSent:
 			c.reachable, c.message = false, r.Message
 		case backend.Submitted, backend.Refused, backend.Busy:
-			c.reachable, c.message = true, ""
+			if !c.reachable { // else the message is what answers
+				c.reachable, c.message = true, ""
+			}
 		}
 	}
 }

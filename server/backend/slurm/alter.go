@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
@@ -51,18 +50,11 @@ func (x index) waits(c backend.Change) bool {
 	if job == nil {
 		return false
 	}
-	pending := func(r *record) bool {
-		if r == nil {
-			return false
-		}
-		native, known := r.native()
-		return !known || native.State == dagbridgev1.Job_SUBMITTED
-	}
-	if pending(job.single) || pending(job.rest) {
+	if job.single != nil && job.single.waiting() || job.rest != nil && job.rest.waiting() {
 		return true
 	}
 	for _, r := range job.elements {
-		if pending(r) {
+		if r.waiting() {
 			return true
 		}
 	}

@@ -82,7 +82,7 @@ func TestWhatSlurmrestdAnswersIsClassified(t *testing.T) {
 		"nobody knows":                  {`{"errors":[{"error_number":-1,"error":"Unspecified error"}]}`, backend.Unknown, ""},
 		"an empty answer":               {`{}`, backend.Unknown, ""},
 	} {
-		var s submitted
+		var s ordered
 		require.NoError(t, json.Unmarshal([]byte(c.answer), &s), name)
 		a := s.answer()
 		require.Equal(t, c.want, a.outcome, "%s: %s", name, a.message)

@@ -19,6 +19,8 @@ type cli struct {
 // searchPath is where commands find others.
 const searchPath = "PATH=/usr/local/bin:/usr/bin:/bin"
 
+func (c *cli) server() string { return "" }
+
 // look runs a command that looks. Times come as epoch seconds, and lists of array indices in full.
 func (c *cli) look(ctx context.Context, timeout time.Duration, name string, arguments ...string) (output, error) {
 	environment := []string{searchPath, "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0"}

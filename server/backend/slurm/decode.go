@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dagbridge/dagbridge/translators/slurm"
@@ -123,36 +122,6 @@ func (s *status) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// restError is one of an answer's errors.
-type restError struct {
-	// Number is error_code where a job is submitted, error_number elsewhere.
-	Code        int    `json:"error_code"`
-	Number      int    `json:"error_number"`
-	Error       string `json:"error"`
-	Description string `json:"description"`
-}
-
-func (e restError) number() int {
-	if e.Code != 0 {
-		return e.Code
-	}
-	return e.Number
-}
-
-// sentence is what the error says.
-func (e restError) sentence() string {
-	switch {
-	case e.Description == "" && e.Error == "":
-		return fmt.Sprintf("error %d, without a word", e.number())
-	case e.Description == "":
-		return e.Error
-	case strings.Contains(e.Description, e.Error):
-		return e.Description
-	default:
-		return e.Description + ": " + e.Error
-	}
-}
-
 // controllerJob is the part of GET /jobs that is used.
 type controllerJob struct {
 	JobID           number `json:"job_id"`
@@ -188,6 +157,7 @@ func (j *controllerJob) record() record {
 
 // place sets what the record is about.
 func (r *record) place(job, array, task number, tasks string) {
+	r.own = strconv.FormatInt(job.value, 10)
 	switch {
 	case array.value == 0:
 		r.id = strconv.FormatInt(job.value, 10)
@@ -239,55 +209,81 @@ func (j *accountedJob) record() record {
 	return r
 }
 
-// decodeJobs reads an answer with jobs one by one, so that the memory it takes is that of one. A job that cannot be read
-// is handed over as the error and its text; errors of the answer as a whole are returned.
-func decodeJobs(body io.Reader, visit func(job json.RawMessage)) ([]restError, error) {
-	decoder := json.NewDecoder(body)
-	var errs []restError
-	if err := expect(decoder, '{'); err != nil {
-		return nil, err
-	}
-	for decoder.More() {
-		key, err := decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		switch key {
-		case "jobs":
-			if err := expect(decoder, '['); err != nil {
-				return nil, err
-			}
-			for decoder.More() {
-				var job json.RawMessage
-				if err := decoder.Decode(&job); err != nil {
-					return nil, err
-				}
-				visit(job)
-			}
-			if err := expect(decoder, ']'); err != nil {
-				return nil, err
-			}
-		case "errors":
-			if err := decoder.Decode(&errs); err != nil {
-				return nil, err
-			}
-		default:
-			var skipped json.RawMessage
-			if err := decoder.Decode(&skipped); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return errs, expect(decoder, '}')
+// remarks are what an answer says beside what was asked for.
+type remarks struct {
+	Errors   []complaint `json:"errors"`
+	Warnings []complaint `json:"warnings"`
 }
 
-func expect(decoder *json.Decoder, wanted json.Delim) error {
+// decodeJobs reads an answer with jobs one by one, so that the memory it takes is that of one.
+func decodeJobs(body io.Reader, visit func(job json.RawMessage)) (remarks, error) {
+	decoder := json.NewDecoder(body)
+	var s remarks
+	err := object(decoder, func(key string) error {
+		switch key {
+		case "jobs":
+			return array(decoder, func() error {
+				var job json.RawMessage
+				err := decoder.Decode(&job)
+				if err == nil {
+					visit(job)
+				}
+				return err
+			})
+		case "errors":
+			return decoder.Decode(&s.Errors)
+		case "warnings":
+			return decoder.Decode(&s.Warnings)
+		default:
+			return skip(decoder)
+		}
+	})
+	return s, err
+}
+
+// object reads an object, whose values visit reads.
+func object(decoder *json.Decoder, visit func(key string) error) error {
 	token, err := decoder.Token()
 	if err != nil {
 		return err
 	}
-	if token != wanted {
-		return fmt.Errorf("%v where %v was expected", token, wanted)
+	if token != json.Delim('{') {
+		return fmt.Errorf("%v where an object was expected", token)
 	}
-	return nil
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		if err := visit(key.(string)); err != nil {
+			return err
+		}
+	}
+	_, err = decoder.Token()
+	return err
+}
+
+// array reads a list, whose elements visit reads; null is none.
+func array(decoder *json.Decoder, visit func() error) error {
+	token, err := decoder.Token()
+	switch {
+	case err != nil:
+		return err
+	case token == nil:
+		return nil
+	case token != json.Delim('['):
+		return fmt.Errorf("%v where a list was expected", token)
+	}
+	for decoder.More() {
+		if err := visit(); err != nil {
+			return err
+		}
+	}
+	_, err = decoder.Token()
+	return err
+}
+
+func skip(decoder *json.Decoder) error {
+	var skipped json.RawMessage
+	return decoder.Decode(&skipped)
 }

@@ -73,13 +73,13 @@ func decodeFile[J interface{ record() record }](t *testing.T, file string, job f
 	require.NoError(t, err)
 	defer func() { _ = body.Close() }()
 	var records []record
-	errs, err := decodeJobs(body, func(raw json.RawMessage) {
+	said, err := decodeJobs(body, func(raw json.RawMessage) {
 		j := job()
 		require.NoError(t, json.Unmarshal(raw, j))
 		records = append(records, j.record())
 	})
 	require.NoError(t, err)
-	require.Empty(t, errs)
+	require.Empty(t, said.Errors)
 	return records
 }
 

@@ -37,16 +37,19 @@ var over = []errno{
 	{2084, "Job has already finished"},
 	{2085, "Job is not running"},
 	{2086, "Job is not pending nor running"},
+	{errnoFiltered, "Cannot signal job"}, // it is another user's by now
 }
 
 // Numbers that mean something of their own.
 const (
+	errnoNotPermitted = 1  // the system's EPERM, and what a bulk cancel says of a slurmctld that is down
 	errnoAgain        = 11 // the system's EAGAIN
 	errnoUnexpected   = 1000
 	errnoAuth         = 1007
 	errnoFirst        = 2000 // the first of slurmctld's own answers
 	errnoInvalidJobID = 2017
 	errnoPolicy       = 2050
+	errnoFiltered     = 2172
 	errnoLast         = 4999
 	errnoZeroBytes    = 5005 // a token that slurmctld refuses, or a slurmctld that died
 	errnoRestFirst    = 9000 // the first of slurmrestd's own answers

@@ -27,6 +27,12 @@ const reasonMarked = "MARKED"
 // signalNotLaunched is how Slurm tells that slurmd could not open the job's files (the lower bits of an error number of its own).
 const signalNotLaunched = 53
 
+// waiting says whether the record is of a job that is not running yet. A word that no table knows may be of one.
+func (r *record) waiting() bool {
+	native, known := r.native()
+	return !known || native.State == dagbridgev1.Job_SUBMITTED
+}
+
 // ended says whether the record is of an end. A word that no table knows is never one.
 func (r *record) ended() bool {
 	native, known := r.native()

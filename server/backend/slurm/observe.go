@@ -108,7 +108,7 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 	// its folder was made, be it by a gateway before this one
 	home := o.b.home(jobs[0].Job)
 	o.b.used.CompareAndSwap(nil, &home)
-	x, err := o.b.look(ctx, ids)
+	records, err := o.b.looks.watch(ctx, slices.Compact(slices.Sorted(slices.Values(ids))))
 	if ctx.Err() != nil {
 		return false
 	}
@@ -116,6 +116,7 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 		o.tell(backend.News{AsOf: asOf, Err: err})
 		return false
 	}
+	x := o.b.index(records)
 	var news []backend.Observation
 	var missing []absent
 	for _, k := range jobs {
@@ -132,8 +133,9 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 			}
 		}
 	}
+	server := o.b.orders.server()
 	moved := o.show(news)
-	o.tell(backend.News{AsOf: asOf, Observations: news})
+	o.tell(backend.News{AsOf: asOf, Server: server, Observations: news})
 	if len(missing) == 0 {
 		return moved
 	}
@@ -141,7 +143,7 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 		o.follows.Go(func() {
 			defer o.following.Store(false)
 			if news := o.follow(ctx, missing); len(news) > 0 && ctx.Err() == nil {
-				o.tell(backend.News{AsOf: asOf, Observations: news})
+				o.tell(backend.News{AsOf: asOf, Server: server, Observations: news})
 			}
 		})
 	}

@@ -30,6 +30,10 @@ type witnesses struct {
 func (w *witnesses) jobs(context.Context, []string) ([]record, error) {
 	return w.controller, w.controllerErr
 }
+func (w *witnesses) watch(ctx context.Context, ids []string) ([]record, error) {
+	return w.jobs(ctx, ids)
+}
+func (w *witnesses) server() string { return "witnesses" }
 func (w *witnesses) accountedByID(context.Context, []string) ([]record, error) {
 	return w.accounting, w.accountingErr
 }

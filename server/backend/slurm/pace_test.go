@@ -19,11 +19,11 @@ type watched struct {
 	looks []time.Time
 }
 
-func (w *watched) jobs(ctx context.Context, ids []string) ([]record, error) {
+func (w *watched) watch(ctx context.Context, ids []string) ([]record, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks = append(w.looks, time.Now())
-	return w.witnesses.jobs(ctx, ids)
+	return w.witnesses.watch(ctx, ids)
 }
 
 // say changes what the controller says from the next look on.

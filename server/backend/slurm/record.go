@@ -13,6 +13,8 @@ import (
 type record struct {
 	// id; of an array's element the array's.
 	id string
+	// own id of a job, or of an element of an array that has started; "" when it is not told.
+	own string
 	// positions in the array that this is about; nil of a single job.
 	positions []int
 	// rest: of an array, about all positions that no other record is about, since slurmrestd cuts a long list short.

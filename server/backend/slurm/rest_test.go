@@ -36,8 +36,18 @@ type fake struct {
 	log     *bytes.Buffer
 }
 
-func newFake(t *testing.T, handler http.HandlerFunc) *fake {
-	f := &fake{Server: httptest.NewServer(handler), token: filepath.Join(t.TempDir(), "jwt"), log: &bytes.Buffer{}}
+func newFake(t *testing.T, handler http.HandlerFunc) *fake { return newFakeOf(t, "v0.0.38", handler) }
+
+// newFakeOf a version: what it serves it says by itself.
+func newFakeOf(t *testing.T, version string, handler http.HandlerFunc) *fake {
+	serves := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pathOpenAPI {
+			_, _ = io.WriteString(w, openAPI(version))
+			return
+		}
+		handler(w, r)
+	}
+	f := &fake{Server: httptest.NewServer(http.HandlerFunc(serves)), token: filepath.Join(t.TempDir(), "jwt"), log: &bytes.Buffer{}}
 	t.Cleanup(f.Close)
 	require.NoError(t, os.WriteFile(f.token, []byte(secret), 0o600))
 	b, err := New(Options{
@@ -48,6 +58,19 @@ func newFake(t *testing.T, handler http.HandlerFunc) *fake {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	f.backend = b
 	return f
+}
+
+// openAPI is the part of an OpenAPI document that tells what is served.
+func openAPI(versions ...string) string {
+	var paths []string
+	for _, v := range versions {
+		d := dialect{version: v}
+		paths = append(paths, `"`+d.submit()+`":{"post":{}}`, `"`+d.accounted()+`":{"get":{}}`)
+		if !d.plain() {
+			paths = append(paths, `"`+d.jobStates()+`":{"get":{}}`, `"`+d.jobs()+`":{"get":{},"delete":{}}`)
+		}
+	}
+	return `{"components":{},"paths":{` + strings.Join(paths, ",") + `},"info":{"version":"Slurm-26.05.5"}}`
 }
 
 func (f *fake) submit(t *testing.T) backend.SubmitResult {
@@ -128,40 +151,37 @@ func TestNobodyToConnectToIsNotSent(t *testing.T) {
 	require.Equal(t, backend.NotSent, result.Outcome, result.Message)
 }
 
+// refusals of a token, by who refuses it, and by the version in which it is told.
+var refusals = map[string]struct {
+	version string
+	answer  http.HandlerFunc
+}{
+	"by slurmrestd":          {"v0.0.38", answers(401, "Authentication failure")},
+	"by slurmctld":           {"v0.0.38", answers(500, `{"errors":[{"error_code":5005,"error":"Zero Bytes were transmitted or received"}]}`)},
+	"by slurmctld of 24.11":  {"v0.0.40", answers(511, `{"errors":[{"error_number":1007,"error":"Protocol authentication error"}]}`)},
+	"by slurmrestd of 26.05": {"v0.0.45", answers(401, "Authentication failure")},
+	"by slurmctld of 26.05":  {"v0.0.45", answers(511, `{"errors":[{"error_number":1007,"error":"Protocol authentication error"}]}`)},
+}
+
 func TestATokenRenewedMeanwhileIsUsed(t *testing.T) {
 	t.Parallel()
-	for name, refusal := range map[string]http.HandlerFunc{
-		"refused by slurmrestd": answers(401, "Authentication failure"),
-		"refused by slurmctld":  answers(500, `{"errors":[{"error_code":5005,"error":"Zero Bytes were transmitted or received"}]}`),
-	} {
-		t.Run(name, func(t *testing.T) {
+	for name, refusal := range refusals {
+		t.Run("refused "+name, func(t *testing.T) {
 			t.Parallel()
 			var f *fake
 			var submitted atomic.Int32
-			f = newFake(t, func(w http.ResponseWriter, r *http.Request) {
+			f = newFakeOf(t, refusal.version, func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("X-SLURM-USER-TOKEN") == "renewed" {
 					submitted.Add(1)
 					answers(200, `{"job_id":5}`)(w, r)
 					return
 				}
-				_ = os.WriteFile(f.token, []byte("SLURM_JWT=renewed\n"), 0o600)
-				refusal(w, r)
+				// to v0.0.38 it is found out by a second call that it is the token, before the file is read again
+				if name != "by slurmctld" || r.Method == http.MethodDelete {
+					_ = os.WriteFile(f.token, []byte("SLURM_JWT=renewed\n"), 0o600)
+				}
+				refusal.answer(w, r)
 			})
-			if name == "refused by slurmctld" {
-				// the token is found to be bad before the file is read again
-				f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					switch {
-					case r.Header.Get("X-SLURM-USER-TOKEN") == "renewed":
-						submitted.Add(1)
-						answers(200, `{"job_id":5}`)(w, r)
-					case r.Method == http.MethodDelete:
-						_ = os.WriteFile(f.token, []byte("renewed\n"), 0o600)
-						refusal(w, r)
-					default:
-						refusal(w, r)
-					}
-				})
-			}
 			result := f.submit(t)
 			require.Equal(t, backend.Submitted, result.Outcome, result.Message)
 			require.Equal(t, "5", result.Ref.ID)
@@ -172,13 +192,10 @@ func TestATokenRenewedMeanwhileIsUsed(t *testing.T) {
 
 func TestATokenThatIsRefusedForGoodIsNotSent(t *testing.T) {
 	t.Parallel()
-	for name, refusal := range map[string]http.HandlerFunc{
-		"refused by slurmrestd": answers(401, "Authentication failure"),
-		"refused by slurmctld":  answers(500, `{"errors":[{"error_code":5005,"error":"Zero Bytes were transmitted or received"}]}`),
-	} {
-		t.Run(name, func(t *testing.T) {
+	for name, refusal := range refusals {
+		t.Run("refused "+name, func(t *testing.T) {
 			t.Parallel()
-			f := newFake(t, refusal)
+			f := newFakeOf(t, refusal.version, refusal.answer)
 			result := f.submit(t)
 			require.Equal(t, backend.NotSent, result.Outcome, result.Message)
 			require.Contains(t, result.Message, "renew it")
@@ -233,7 +250,7 @@ func TestAnUnchangedTableIsNotReadAgain(t *testing.T) {
 	require.Equal(t, first, second)
 	// the latest moment that slurmctld's own clock tells in the table, and not the expected end of a running job
 	require.Len(t, asked, 2)
-	require.Equal(t, pathJobs, asked[0])
+	require.Equal(t, "/slurm/v0.0.38/jobs", asked[0])
 	require.Regexp(t, `\?update_time=17960470[89][0-9]$`, asked[1])
 }
 

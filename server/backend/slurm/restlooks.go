@@ -8,76 +8,106 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// listing is a complete answer of GET /jobs.
+// listing is a complete answer of GET /jobs, of which only the jobs with a token of the gateway's are kept.
 type listing struct {
 	records []record
 	// asOf is the latest moment, by slurmctld's clock, that the listing speaks of: it was made then or later.
 	asOf int64
+	// size is how many jobs it told of.
+	size int
+}
+
+// listings remembers the last one.
+type listings struct {
+	mu sync.Mutex
+	// last complete listing, which "unchanged" repeats.
+	last listing
+	// size of the last complete listing.
+	size atomic.Int64
 }
 
 // dearer is how many jobs of a listing cost as much as to ask for one by its id: 17 s for 10,000, 30 ms for one.
 const dearer = 20
 
+// fewToAsk is up to how many jobs are asked for by their ids, whatever the size of the listing.
+const fewToAsk = 8
+
 func (r *rest) jobs(ctx context.Context, ids []string) ([]record, error) {
-	if len(ids) == 0 || len(ids)*dearer >= int(r.size.Load()) {
+	if len(ids) == 0 || len(ids) > fewToAsk && r.dear(len(ids)) {
 		return r.everything(ctx)
 	}
+	found, err := r.each(ctx, ids)
+	var all []record
+	for _, records := range found {
+		all = append(all, records...)
+	}
+	return all, err
+}
+
+// dear says whether so many jobs are cheaper to find in the listing of everything.
+func (r *rest) dear(jobs int) bool { return jobs*dearer >= int(r.listings.size.Load()) }
+
+// each asks for jobs one by one.
+func (r *rest) each(ctx context.Context, ids []string) ([][]record, error) {
 	found := make([][]record, len(ids))
 	errs := make([]error, len(ids))
 	parallel(ctx, len(ids), func(ctx context.Context, i int) {
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()
 		var l listing
-		l, errs[i] = r.list(ctx, pathJob+ids[i])
+		l, errs[i] = r.list(ctx, func(d *dialect) (call, error) { return call{method: http.MethodGet, path: d.job(ids[i])}, nil })
 		found[i] = l.records
 	})
-	var all []record
-	for _, records := range found {
-		all = append(all, records...)
-	}
-	return all, errors.Join(errs...)
+	return found, errors.Join(errs...)
 }
 
 // everything is the whole table of the controller. While nothing has changed since the last one slurmrestd says only that.
 func (r *rest) everything(ctx context.Context) ([]record, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.listings.mu.Lock()
+	defer r.listings.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 4*r.timeout)
 	defer cancel()
-	path := pathJobs
-	if r.last.asOf > 0 {
-		path += "?update_time=" + strconv.FormatInt(r.last.asOf, 10)
-	}
-	l, err := r.list(ctx, path)
+	last := r.listings.last
+	l, err := r.list(ctx, func(d *dialect) (call, error) {
+		path := d.jobs()
+		if last.asOf > 0 {
+			path += "?update_time=" + d.since(time.Unix(last.asOf, 0))
+		}
+		return call{method: http.MethodGet, path: path}, nil
+	})
 	if errors.Is(err, errUnchanged) {
-		return r.last.records, nil
+		return last.records, nil
 	}
 	if err != nil {
-		r.last = listing{}
+		r.listings.last = listing{}
 		return nil, err
 	}
-	r.last = l
-	r.size.Store(int64(len(l.records)))
+	r.listings.last = l
+	r.listings.size.Store(int64(l.size))
 	return l.records, nil
 }
 
 var errUnchanged = errors.New("nothing has changed")
 
 // list reads an answer of the controller with jobs.
-func (r *rest) list(ctx context.Context, path string) (listing, error) {
+func (r *rest) list(ctx context.Context, say func(*dialect) (call, error)) (listing, error) {
 	var l listing
-	err := r.read(ctx, path, func(raw json.RawMessage) {
+	err := r.read(ctx, say, func(raw json.RawMessage) {
+		l.size++
 		var job controllerJob
 		if err := json.Unmarshal(raw, &job); err != nil {
 			l.records = append(l.records, unreadable(raw))
 			return
 		}
 		record := job.record()
-		l.records = append(l.records, record)
+		if record.token() != "" {
+			l.records = append(l.records, record)
+		}
 		native, known := record.native()
 		moments := []number{job.Submit, job.Evaluated}
 		if known && ended(native.State) { // of a live job it is the expected end
@@ -107,29 +137,34 @@ func unreadable(raw json.RawMessage) record {
 }
 
 // read hands over the jobs of an answer one by one; it is an error when the answer is not complete.
-func (r *rest) read(ctx context.Context, path string, visit func(json.RawMessage)) error {
-	answer, err := r.do(ctx, r.User, http.MethodGet, path, nil)
+func (r *rest) read(ctx context.Context, say func(*dialect) (call, error), visit func(json.RawMessage)) error {
+	answer, err := r.do(ctx, say)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = answer.body.Close() }()
-	switch answer.status {
-	case http.StatusNotModified:
+	if answer.status == http.StatusNotModified {
 		return errUnchanged
-	case http.StatusNotFound:
-		return errNoAccounting // the plug-in for slurmdbd is not loaded: the site has none
 	}
-	errs, err := decodeJobs(answer.body, visit)
+	s, err := decodeJobs(answer.body, visit)
 	if err != nil {
 		return fmt.Errorf("slurmrestd at %s answers %d, and not with a complete list of jobs: %w", r.URL, answer.status, err)
 	}
-	for _, e := range errs {
+	for _, e := range s.Errors {
 		switch e.number() {
 		case errnoInvalidJobID, errnoNothingFound:
 		case -1:
 			return fmt.Errorf("%s: slurmctld does not answer slurmrestd, or refuses the token in %s (user %s)", e.sentence(), r.TokenFile, r.User)
 		default:
 			return errors.New(e.sentence())
+		}
+	}
+	for _, w := range s.Warnings {
+		switch {
+		case w.unchanged():
+			return errUnchanged
+		case w.unknownField(): // a filter that was ignored, so that the answer is to another question
+			return errors.New("slurmrestd did not understand the question: " + w.sentence())
 		}
 	}
 	return nil
@@ -139,25 +174,30 @@ func (r *rest) read(ctx context.Context, path string, visit func(json.RawMessage
 const accountedChunk = 100
 
 func (r *rest) accountedByID(ctx context.Context, ids []string) ([]record, error) {
-	return r.accounted(ctx, "step", ids, nil)
+	return r.accounted(ctx, "step", ids, time.Time{})
 }
 
 func (r *rest) accountedByName(ctx context.Context, names []string, since time.Time) ([]record, error) {
-	return r.accounted(ctx, "job_name", names, url.Values{"start_time": {fmt.Sprintf("uts%d", since.Unix())}})
+	return r.accounted(ctx, "job_name", names, since)
 }
 
-func (r *rest) accounted(ctx context.Context, parameter string, values []string, query url.Values) ([]record, error) {
-	if query == nil {
-		query = url.Values{}
-	}
-	query.Set("skip_steps", "true")
+func (r *rest) accounted(ctx context.Context, parameter string, values []string, since time.Time) ([]record, error) {
 	var all []record
 	for len(values) > 0 {
 		n := min(len(values), accountedChunk)
-		query.Set(parameter, strings.Join(values[:n], ","))
+		some := values[:n]
 		values = values[n:]
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
-		err := r.read(ctx, pathAccounting+"?"+query.Encode(), func(raw json.RawMessage) {
+		err := r.read(ctx, func(d *dialect) (call, error) {
+			if !d.accounting {
+				return call{}, errNoAccounting // the plug-in for slurmdbd is not loaded: the site has none
+			}
+			query := url.Values{"skip_steps": {"true"}, parameter: d.many(some)}
+			if !since.IsZero() {
+				query.Set("start_time", fmt.Sprintf("uts%d", since.Unix()))
+			}
+			return call{method: http.MethodGet, path: d.accounted() + "?" + query.Encode()}, nil
+		}, func(raw json.RawMessage) {
 			var job accountedJob
 			if err := json.Unmarshal(raw, &job); err != nil {
 				all = append(all, unreadable(raw))

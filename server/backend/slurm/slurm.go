@@ -1,10 +1,16 @@
-// Package slurm is the backend for Slurm clusters, over slurmrestd (v0.0.38, JWT) and over Slurm's own commands, which are run
-// on the gateway's machine or, over ssh, on a login node.
+// Package slurm is the backend for Slurm clusters, over slurmrestd (JWT; v0.0.38 and v0.0.40 to v0.0.45) and over Slurm's own
+// commands, which are run on the gateway's machine or, over ssh, on a login node.
 //
 // Each is a way to the same slurmctld; a way carries orders and answers and decides nothing. With both configured, REST
-// submits, changes and cancels, and the commands look: one formatted squeue is some sixty times cheaper than v0.0.38's GET
-// /jobs, which is the whole table in JSON (17 s at 10,000 jobs). With REST alone that table is asked for with update_time,
-// so that a quiet cluster answers 304.
+// submits, changes and cancels, and the commands look: one formatted squeue is some sixty times cheaper than slurmrestd's GET
+// /jobs, which is the whole table in JSON (17 s at 10,000 jobs). With REST alone, and since Slurm 24.05, it is the list of
+// bare states that is looked at, a hundredth of that table, and a job is asked for by its id when its state has changed. Before,
+// the table is asked for with update_time, so that a quiet cluster answers that nothing has changed.
+//
+// Which version of slurmrestd's interface is spoken, slurmrestd is asked: the newest that both know, and again when it has been
+// replaced. Jobs are described to it by the translator, in that version's words, and answers of all versions are decoded by the
+// same types, so that what is beyond them knows of no version. A job of which slurmrestd ignored a field is not the job
+// that was asked for: it is marked, cancelled and refused.
 //
 // What is known of a job is told by three witnesses, in this order. The controller's listing is one look for all jobs; it
 // has every live job, and those that ended within MinJobAge. Accounting is asked, in chunks, only for the jobs that a
@@ -84,6 +90,8 @@ type REST struct {
 	URL string
 	// User that jobs belong to.
 	User string
+	// Version of slurmrestd's interface. Empty or auto: the newest that both sides speak.
+	Version string
 	// TokenFile holds that user's JWT. It is read for every call, so that whoever renews it need not tell.
 	TokenFile string
 	// Client, when set, replaces the package's own.
@@ -176,7 +184,7 @@ func New(o Options) (*Backend, error) {
 		b.orders, b.looks = c, c
 	}
 	if o.REST != nil {
-		r, err := newREST(*o.REST, o.Timeout)
+		r, err := newREST(*o.REST, o.Timeout, b.log)
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -91,6 +92,9 @@ func (b *Backend) submit(ctx context.Context, s translators.Submission) (result 
 	case a.outcome == backend.Submitted:
 		result.Ref = backend.NativeRef{ID: a.id, Token: s.Token}
 	}
+	if a.ignored != "" {
+		return b.takeBack(ctx, s, result, a.ignored), false
+	}
 	return result, a.full
 }
 
@@ -103,6 +107,22 @@ func upstreamForgotten(s translators.Submission, message string) bool {
 
 // dependencySentence is that of Slurm's errno 2038.
 const dependencySentence = "Job dependency problem"
+
+// takeBack ends a job that is not the one that was asked for. The mark that is left keeps its program from starting, even if
+// the job cannot be cancelled.
+func (b *Backend) takeBack(ctx context.Context, s translators.Submission, made backend.SubmitResult, ignored string) backend.SubmitResult {
+	known := backend.Known{Ref: made.Ref, Job: s.Job}
+	for _, instance := range s.Instances {
+		known.Positions = append(known.Positions, instance.Position)
+	}
+	if err := errors.Join(b.Cancel(ctx, []backend.Known{known})...); err != nil {
+		b.log.Warn("a job that Slurm took otherwise than it was asked for could not be cancelled; its program will not start", "id", made.Ref.ID, "error", err)
+	}
+	return backend.SubmitResult{
+		Outcome: backend.Refused, Digest: made.Digest, Notes: made.Notes,
+		Message: "slurmrestd ignored a part of the job, which was therefore cancelled at once: " + ignored,
+	}
+}
 
 // heldSentence is what slurmrestd says of a job that was submitted held, as was asked.
 const heldSentence = "Job is in held state"

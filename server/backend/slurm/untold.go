@@ -27,12 +27,12 @@ func (c *cli) untold(ctx context.Context) (int, error) {
 }
 
 func (r *rest) untold(ctx context.Context) (int, error) {
-	s, err := r.order(ctx, r.User, http.MethodGet, pathDiag, nil)
+	o, err := r.order(ctx, func(d *dialect) (call, error) { return call{method: http.MethodGet, path: d.diag()}, nil })
 	if err != nil {
 		return 0, err
 	}
-	if len(s.Errors) > 0 || s.Statistics == nil {
-		return 0, fmt.Errorf("slurmrestd does not tell how long slurmctld's queue for accounting is: %v", s.Errors)
+	if len(o.Errors) > 0 || o.Statistics == nil {
+		return 0, fmt.Errorf("slurmrestd does not tell how long slurmctld's queue for accounting is: %w", o.failure())
 	}
-	return int(s.Statistics.Untold.value), nil
+	return int(o.Statistics.Untold.value), nil
 }

@@ -18,6 +18,11 @@ type way interface {
 	// jobs lists what the controller holds, live and recently ended: at least the jobs with these ids, or, without ids,
 	// everything. Ids it does not know are no error.
 	jobs(ctx context.Context, ids []string) ([]record, error)
+	// watch is jobs for who looks again and again: what cannot have changed since the last look need not be asked for again. It
+	// is no ground to act upon, since an id may be another job's by now.
+	watch(ctx context.Context, ids []string) ([]record, error)
+	// server is what answered last, for people: "slurmrestd v0.0.45 of Slurm 26.05.5"; "" when it is not told.
+	server() string
 	// accountedByID lists the allocations of these ids that accounting has, of all times; errNoAccounting when there is none.
 	accountedByID(ctx context.Context, ids []string) ([]record, error)
 	// accountedByName lists the allocations with these job names that were there since a moment. Jobs that never became
@@ -43,6 +48,8 @@ type answer struct {
 	id      string
 	message string
 	notes   []string
+	// ignored says what of the job was not taken, so that the job that was submitted is another one.
+	ignored string
 	// full: the whole queue is, so that the next submission would fare no better.
 	full bool
 }
