@@ -358,6 +358,9 @@ func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 	if code, over := s.exit[key]; over && s.start[key].nativeID == j.id && (j.reason == reasonDuplicate || obs.Infrastructure && code == 0) {
 		obs.Reason, obs.Infrastructure = "", false // it had ended before the controller forgot that
 		s.tellEnd(&obs, code)
+	} else if j.reason == reasonDuplicate && s.start[key].nativeID == j.id {
+		// what started was this very job, which the controller forgot
+		return backend.Observation{Ref: obs.Ref, Position: obs.Position, Gone: true, Started: true}
 	}
 	return obs
 }

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"strings"
+	"time"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
@@ -78,7 +79,7 @@ func (b *Backend) observeWaiting(o *backend.Observation, r *record) {
 		o.Reason = r.reason
 	}
 	o.Held = r.isHeld()
-	o.LaunchFailed = strings.EqualFold(strings.ReplaceAll(r.reason, "_", " "), reasonLaunchFailed)
+	o.LaunchFailed = r.reason == reasonLaunchFailed || r.description == reasonLaunchFailed
 	o.NeverSatisfied = r.reason == reasonNeverSatisfied
 	o.Dependencies, o.Failed = r.dependencies()
 	o.DependenciesKnown = true
@@ -96,10 +97,10 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 		// a 0 beside an end like TIMEOUT is not the program's
 		o.ExitCode, o.Signal = r.exit, r.signal
 	}
-	if o.State != dagbridgev1.Job_FAILED {
-		return
-	}
 	switch {
+	case o.State != dagbridgev1.Job_FAILED && o.State != dagbridgev1.Job_CANCELLED:
+	case o.Reason == "" && r.inVain() && b.startForgotten(o, k):
+	case o.State == dagbridgev1.Job_CANCELLED:
 	case o.Reason == "":
 		b.explain(o, k)
 	case o.Infrastructure, o.Reason == "TIMEOUT":
@@ -119,6 +120,28 @@ func (b *Backend) forgotten(o *backend.Observation, k backend.Known) {
 	}
 }
 
+// inVain: it had no time to run at all. After a start that it forgot, slurmctld starts a job once more; the node may refuse
+// that, and the job FAILED with a code that is not the program's, or is CANCELLED.
+func (r *record) inVain() bool { return !r.start.IsZero() && !r.end.IsZero() && r.end.Sub(r.start) <= time.Second }
+
+// startForgotten: what the record tells of is another start of a job that had started before, which has left no exit marker.
+func (b *Backend) startForgotten(o *backend.Observation, k backend.Known) bool {
+	m := b.markers(k.Job, k.Ref.Token, o.Position)
+	if m.err != nil || m.end != nil || m.startID != k.Ref.ID {
+		return false
+	}
+	startedTwice(o)
+	return true
+}
+
+// startedTwice: of the run that did start nothing is known. It may go on for a while, on a node that has not told of it.
+func startedTwice(o *backend.Observation) {
+	*o = backend.Observation{
+		Ref: o.Ref, Position: o.Position, Gone: true, Started: true, SubmitTime: o.SubmitTime,
+		Message: "Slurm had started it, forgot that, and started it once more, in vain; it knows nothing of what became of the first run",
+	}
+}
+
 // explain adds to a program's failure what only the job's folder tells.
 func (b *Backend) explain(o *backend.Observation, k backend.Known) {
 	m := b.markers(k.Job, k.Ref.Token, o.Position)
@@ -128,6 +151,8 @@ func (b *Backend) explain(o *backend.Observation, k backend.Known) {
 	case m.of(k.Ref):
 		m.explain(o)
 	case o.ExitCode == nil || m.err != nil:
+	case *o.ExitCode == slurm.ExitDuplicate && m.startID == k.Ref.ID:
+		startedTwice(o)
 	case *o.ExitCode == slurm.ExitDuplicate:
 		o.Reason, o.Message = reasonDuplicate, "this try had been started by another job of Slurm's before; the program did not run"
 	case *o.ExitCode == slurm.ExitPremature:

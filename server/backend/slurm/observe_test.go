@@ -439,6 +439,14 @@ func TestTheWrappersOwnEndsAreTold(t *testing.T) {
 	told, _ = look(t, b, knownJob)
 	require.Equal(t, dagbridgev1.Job_SUCCEEDED, told[-1].State, "it had ended before Slurm forgot that and started it once more")
 
+	b = newWitnessed(t, failed(slurm.ExitDuplicate))
+	marker(t, slurm.StartMarker(b.site, job.Id, token, -1), "77 0\n")
+	told, _ = look(t, b, knownJob)
+	require.True(t, told[-1].Gone && told[-1].Started, "what had started was this very job: %v", told[-1])
+	marker(t, slurm.StartMarker(b.site, job.Id, token, -1), "76 0\n")
+	told, _ = look(t, b, knownJob)
+	require.Equal(t, reasonDuplicate, told[-1].Reason)
+
 	told, _ = look(t, newWitnessed(t, failed(slurm.ExitPremature)), knownJob)
 	require.Equal(t, reasonPremature, told[-1].Reason)
 	told, _ = look(t, newWitnessed(t, failed(slurm.ExitCancelled)), knownJob)
@@ -465,6 +473,60 @@ func TestTheWrappersOwnEndsAreTold(t *testing.T) {
 	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1), "id=77\nrestart=0\nexit=3\nend=1796047099\nsentence=\n")
 	told, _ = look(t, b, knownJob)
 	require.EqualValues(t, 3, *told[-1].ExitCode)
+}
+
+func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
+	t.Parallel()
+	const start, end = "77 0\n", "id=77\nrestart=0\nexit=1\nsignalled=no\nend=1796047099\nsentence=\n"
+	for name, c := range map[string]struct {
+		word       string
+		took       time.Duration
+		start, end string
+		want       dagbridgev1.Job_State
+	}{
+		"the node refused it, for it had killed the first": {"FAILED", 0, start, "", dagbridgev1.Job_STATE_UNSPECIFIED},
+		"the node refused it, for the first still ran":     {"CANCELLED", 0, start, "", dagbridgev1.Job_STATE_UNSPECIFIED},
+		"the program failed at once":                       {"FAILED", 0, start, end, dagbridgev1.Job_FAILED},
+		"it was killed later":                              {"FAILED", time.Minute, start, "", dagbridgev1.Job_FAILED},
+		"it was cancelled later":                           {"CANCELLED", time.Minute, start, "", dagbridgev1.Job_CANCELLED},
+		"another native job had started":                   {"FAILED", 0, "76 0\n", "", dagbridgev1.Job_FAILED},
+		"it never started":                                 {"FAILED", 0, "", "", dagbridgev1.Job_FAILED},
+	} {
+		one := int32(1)
+		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
+			r.words, r.exit, r.start, r.end = []string{c.word}, &one, ref.SubmitTime, ref.SubmitTime.Add(c.took)
+		})}})
+		for path, text := range map[string]string{
+			slurm.StartMarker(b.site, job.Id, token, -1): c.start, slurm.ExitMarker(b.site, job.Id, token, -1): c.end,
+		} {
+			if text != "" {
+				marker(t, path, text)
+			}
+		}
+		told, err := look(t, b, knownJob)
+		require.NoError(t, err)
+		require.Equal(t, c.want, told[-1].State, name)
+		require.Equal(t, c.want == dagbridgev1.Job_STATE_UNSPECIFIED, told[-1].Gone && told[-1].Started, name)
+	}
+}
+
+func TestAHoldOfSlurmsOwnAfterALaunchThatFailed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason, description string
+		want                bool
+	}{
+		{"launch failed requeued held", "", true},            // squeue
+		{"JobHeldUser", "launch failed requeued held", true}, // slurmrestd
+		{"JobHeldUser", "", false},
+		{"JobHeldAdmin", "", false},
+	} {
+		told, err := look(t, newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
+			r.words, r.reason, r.description = []string{"PENDING"}, c.reason, c.description
+		})}}), knownJob)
+		require.NoError(t, err)
+		require.Equal(t, c.want, told[-1].LaunchFailed, "%v", c)
+	}
 }
 
 func TestASuccessThatSlurmForgotIsNoFailure(t *testing.T) {
