@@ -191,6 +191,12 @@ func (a *admission) admit(t *txn) error {
 	}
 	a.putRun(t)
 	batches := map[int]string{}
+	together := map[int][]*planned{} // the new ones, by their fold
+	for _, i := range a.order {
+		if one := a.tasks[i]; one.fold > 0 && meetings[i].existing == "" {
+			together[one.fold] = append(together[one.fold], one)
+		}
+	}
 	for _, i := range a.order {
 		one, m := a.tasks[i], meetings[i]
 		if m.warning != "" {
@@ -210,7 +216,12 @@ func (a *admission) admit(t *txn) error {
 		if one.batch != 0 && batches[one.batch] == "" {
 			batches[one.batch] = t.e.newID()
 		}
-		a.ids[i] = a.make(t, one, batches[one.batch])
+		switch members := together[one.fold]; {
+		case len(members) < 2:
+			a.ids[i] = a.make(t, one, batches[one.batch])
+		case members[0] == one: // what they wait for is the same, and is made already
+			a.makeTogether(t, members, batches[one.batch])
+		}
 	}
 	return nil
 }
@@ -303,14 +314,9 @@ func (a *admission) putRun(t *txn) {
 // make puts a new job and, of an array, its instances.
 func (a *admission) make(t *txn, one *planned, batch string) string {
 	task := one.task
-	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native && !e.Foreign })
-	rec := &storev1.JobRecord{
-		Job: a.job(t, task, one), Ready: native || len(task.GetUpstream()) == 0, Native: native,
-		Batch: batch, Hold: one.hold, Unrolled: one.unrolled, AnyDependency: one.verdict.Any,
-	}
-	if native {
-		rec.DependencyTypes = one.dependencyTypes()
-	}
+	rec := a.unit(t, one, task.GetKey(), batch)
+	rec.Job.Labels = task.GetLabels()
+	rec.Unrolled = one.unrolled || one.chunk > 0
 	if one.verdict.Held {
 		rec.Job.Reason = "UPSTREAM"
 	}
@@ -321,8 +327,8 @@ func (a *admission) make(t *txn, one *planned, batch string) string {
 	if items > 0 {
 		rec.Job.Counts = map[string]int32{dagbridgev1.Job_ACCEPTED.String(): int32(items)}
 	}
-	if !one.unrolled {
-		rec.Job.Attempts = []*dagbridgev1.Attempt{{Number: 1, Cluster: one.cluster.Name, State: dagbridgev1.Job_ACCEPTED, Token: token(id, 1)}}
+	if rec.Unrolled { // it is no unit: its carriers, or its instances, are
+		rec.Job.Attempts, rec.Batch, rec.Hold, rec.DependencyTypes = nil, "", false, nil
 	}
 	kids := make([]*node, items)
 	for i := range items {
@@ -330,15 +336,92 @@ func (a *admission) make(t *txn, one *planned, batch string) string {
 		n.kids = append(n.kids, kids[i].id())
 	}
 	a.put(t, n)
-	for _, kid := range kids {
-		a.put(t, kid)
+	units := []*node{n}
+	if one.chunk > 0 {
+		units = a.chunks(t, one, n, kids, batch)
 	}
-	for _, n := range append(kids, n) {
+	for _, kid := range kids {
+		if a.put(t, kid); kid.unit() {
+			units = append(units, kid)
+		}
+	}
+	for _, n := range units {
 		if n.unit() {
 			t.evaluate(n)
 		}
 	}
 	return id
+}
+
+// unit is the record of a native job to be.
+func (a *admission) unit(t *txn, one *planned, key *dagbridgev1.TaskKey, batch string) *storev1.JobRecord {
+	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native && !e.Foreign })
+	rec := &storev1.JobRecord{
+		Job: a.job(t, one.task, key, one), Ready: native || len(one.task.GetUpstream()) == 0, Native: native,
+		Batch: batch, Hold: one.hold, AnyDependency: one.verdict.Any,
+	}
+	if native {
+		rec.DependencyTypes = one.dependencyTypes()
+	}
+	firstAttempt(rec, rec.Job.Id)
+	return rec
+}
+
+// firstAttempt of a record, in the native job of a unit.
+func firstAttempt(rec *storev1.JobRecord, unit string) {
+	rec.Job.Attempts = []*dagbridgev1.Attempt{{
+		Number: 1, Cluster: rec.GetJob().GetCluster(), State: dagbridgev1.Job_ACCEPTED, Token: token(unit, 1),
+	}}
+}
+
+// chunks puts the carriers of an array that is too large for one native array; they share what may run at once.
+func (a *admission) chunks(t *txn, one *planned, parent *node, kids []*node, batch string) (carriers []*node) {
+	number := (len(kids) + one.chunk - 1) / one.chunk
+	for chunk := range slices.Chunk(kids, one.chunk) {
+		c := a.carry(t, one, parent.task.GetKey(), chunk, batch)
+		if parallel := int(one.task.GetArray().GetMaxParallel()); parallel > 0 {
+			c.rec.MaxParallel = int32(parallel / number)
+			if len(carriers) < parallel%number {
+				c.rec.MaxParallel++
+			}
+		}
+		carriers = append(carriers, c)
+		a.put(t, c)
+	}
+	return carriers
+}
+
+// makeTogether puts jobs that go in as one native array.
+func (a *admission) makeTogether(t *txn, members []*planned, batch string) {
+	kids := make([]*node, len(members))
+	for i, one := range members {
+		rec := &storev1.JobRecord{Job: a.job(t, one.task, one.task.GetKey(), one)}
+		rec.Job.Labels = one.task.GetLabels()
+		kids[i] = &node{rec: rec, task: one.task}
+		a.ids[one.index] = rec.GetJob().GetId()
+		t.PutTask(rec.GetJob().GetId(), one.task)
+	}
+	first := members[0].task.GetKey()
+	key := proto.CloneOf(first)
+	key.Task = fmt.Sprintf("%s and %d more", first.GetTask(), len(members)-1)
+	c := a.carry(t, members[0], key, kids, batch)
+	a.put(t, c)
+	for _, kid := range kids {
+		a.put(t, kid)
+	}
+	t.evaluate(c)
+}
+
+// carry makes a carrier of some jobs.
+func (a *admission) carry(t *txn, one *planned, key *dagbridgev1.TaskKey, kids []*node, batch string) *node {
+	rec := a.unit(t, one, key, batch)
+	rec.Job.Counts = map[string]int32{dagbridgev1.Job_ACCEPTED.String(): int32(len(kids))}
+	for element, kid := range kids {
+		kid.rec.Carrier, kid.rec.Element = rec.Job.Id, int32(element)
+		firstAttempt(kid.rec, rec.Job.Id)
+		rec.Carried = append(rec.Carried, kid.id())
+	}
+	return &node{rec: rec, task: one.task, kids: rec.Carried}
 }
 
 // put stages a node and puts its record.
@@ -348,31 +431,35 @@ func (a *admission) put(t *txn, n *node) {
 	t.e.mem.stage(n)
 	t.admitted = append(t.admitted, n)
 	t.Put(n.rec)
-	a.resolve.made[graph.KeyString(n.rec.GetJob().GetKey())] = n.id()
+	if !isCarrier(n.rec) {
+		a.resolve.made[graph.KeyString(n.rec.GetJob().GetKey())] = n.id()
+	}
 }
 
-// instance is an array's instance as a job of its own.
+// instance is an array's instance as a job of its own: in its parent's native job, unless that has none.
 func (a *admission) instance(t *txn, one *planned, parent *node, position int) *node {
 	task := graph.InstanceTask(one.task, position)
-	rec := &storev1.JobRecord{Job: a.job(t, task, one), Position: int32(position)}
-	rec.Job.Parent = parent.id()
+	rec := &storev1.JobRecord{Job: a.job(t, task, task.GetKey(), one), Position: int32(position)}
+	rec.Job.Labels, rec.Job.Parent = task.GetLabels(), parent.id()
 	n := &node{rec: rec}
-	tok := token(parent.id(), 1)
-	if one.unrolled {
+	switch {
+	case one.unrolled:
 		n.task = task
 		rec.Ready = parent.rec.GetReady()
-		tok = token(rec.Job.Id, 1)
+		firstAttempt(rec, rec.Job.Id)
+	case one.chunk == 0:
+		rec.Carrier, rec.Element = parent.id(), int32(position)
+		firstAttempt(rec, parent.id())
 	}
-	rec.Job.Attempts = []*dagbridgev1.Attempt{{Number: 1, Cluster: one.cluster.Name, State: dagbridgev1.Job_ACCEPTED, Token: tok}}
 	if one.verdict.Held {
 		rec.Job.Reason = "UPSTREAM"
 	}
 	return n
 }
 
-func (a *admission) job(t *txn, task *dagbridgev1.Task, one *planned) *dagbridgev1.Job {
+func (a *admission) job(t *txn, task *dagbridgev1.Task, key *dagbridgev1.TaskKey, one *planned) *dagbridgev1.Job {
 	return &dagbridgev1.Job{
-		Id: t.e.newID(), Key: task.GetKey(), TryNumber: task.GetTryNumber(), Uid: task.GetUid(), Owner: a.owner, Cluster: one.cluster.Name,
-		State: dagbridgev1.Job_ACCEPTED, CreateTime: stamp(t.now), Labels: task.GetLabels(), RunId: a.runID, User: one.user,
+		Id: t.e.newID(), Key: key, TryNumber: task.GetTryNumber(), Uid: task.GetUid(), Owner: a.owner, Cluster: one.cluster.Name,
+		State: dagbridgev1.Job_ACCEPTED, CreateTime: stamp(t.now), RunId: a.runID, User: one.user,
 	}
 }

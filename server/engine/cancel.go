@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -54,15 +55,40 @@ func (t *txn) requestCancel(id string) {
 		return
 	}
 	t.change(id, mark)
-	if len(rec.GetJob().GetCounts()) == 0 {
-		return
-	}
-	t.Children(id, func(kid string) bool {
+	t.thinned[rec.GetCarrier()] = true
+	for _, kid := range t.jobsIn(rec) {
 		if job := t.rec(kid).GetJob(); !graph.IsTerminal(job.GetState()) && job.GetCancelRequestTime() == nil {
 			t.change(kid, mark)
+			t.thinned[t.rec(kid).GetCarrier()] = true
 		}
-		return true
-	})
+	}
+}
+
+// cancelArrays asks for the end of native arrays of which nobody wants any job any more.
+func (t *txn) cancelArrays() {
+	for id := range t.thinned {
+		rec := t.rec(id)
+		if rec == nil || graph.IsTerminal(rec.GetJob().GetState()) || rec.GetJob().GetCancelRequestTime() != nil {
+			continue
+		}
+		if !slices.ContainsFunc(t.jobsIn(rec), func(kid string) bool {
+			job := t.rec(kid).GetJob()
+			return !graph.IsTerminal(job.GetState()) && job.GetCancelRequestTime() == nil
+		}) {
+			t.change(id, func(rec *storev1.JobRecord) { rec.Job.CancelRequestTime = stamp(t.now) })
+		}
+	}
+}
+
+// jobsIn are the jobs in an array's parent or in a carrier; none in any other job.
+func (t *txn) jobsIn(rec *storev1.JobRecord) (ids []string) {
+	switch {
+	case isCarrier(rec):
+		return slices.DeleteFunc(slices.Clone(rec.GetCarried()), func(id string) bool { return id == "" })
+	case len(rec.GetJob().GetCounts()) > 0:
+		t.Children(rec.GetJob().GetId(), func(kid string) bool { ids = append(ids, kid); return true })
+	}
+	return ids
 }
 
 // noMoreTries settles those who wait for another try of a job, or of an array's instances.

@@ -125,15 +125,18 @@ func otherwise(before, next *dagbridgev1.Attempt) string {
 // anywhere: the scheduler refused an attempt that was to be kept off nodes. Maybe it has no others: the next attempt says nothing
 // of them, and if that is refused too it was not for this.
 func (t *txn) anywhere(n *node, sentence string) {
-	ids := []string{n.id()}
-	if n.isArray() {
-		ids = slices.DeleteFunc(slices.Clone(n.kids), func(id string) bool { return settled(t.rec(id)) })
-	}
-	for _, id := range ids {
+	refused := func(_ int, id string) {
+		if n.isArray() && settled(t.rec(id)) {
+			return
+		}
 		t.change(id, func(rec *storev1.JobRecord) {
 			at := current(rec)
 			at.State, at.Reason, at.Message = dagbridgev1.Job_FAILED, causeRefused, sentence
 		})
-		t.again(n, id, "RETRY", "it was refused when kept off nodes that failed, and goes anywhere: "+sentence, 0)
+		t.renew(n, id, "RETRY", "it was refused when kept off nodes that failed, and goes anywhere: "+sentence, 0)
 	}
+	if !n.isArray() {
+		refused(-1, n.id())
+	}
+	t.elements(n, refused)
 }

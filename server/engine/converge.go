@@ -16,7 +16,7 @@ import (
 func (e *Engine) review(ctx context.Context, c *cluster) {
 	now := e.now()
 	nodes := e.mem.pick(c.Name, toReview, func(n *node) bool {
-		return n.review && !now.Before(n.reviewAfter) || n.unit() && n.cancelledUnsent() || n.nothingToClean()
+		return n.review && !now.Before(n.reviewAfter) || n.unit() && n.cancelledUnsent() || n.thinnedUnsent() || n.nothingToClean()
 	})
 	if len(nodes) == 0 {
 		return
@@ -26,6 +26,17 @@ func (e *Engine) review(ctx context.Context, c *cluster) {
 		for _, n := range nodes {
 			if e.mem.holds(n, (*node).cancelledUnsent) && n.unit() {
 				t.endByRule(n, dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before it was submitted")
+			}
+			if e.mem.holds(n, (*node).thinnedUnsent) {
+				t.elements(n, func(_ int, id string) {
+					if t.rec(id).GetJob().GetCancelRequestTime() != nil {
+						t.end(id, dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before it was submitted")
+					}
+					if t.rec(id).GetCleanup() {
+						t.change(id, func(rec *storev1.JobRecord) { rec.Cleanup = false })
+					}
+				})
+				t.e.mem.touch(n, func() { n.thinned = false })
 			}
 			if e.mem.holds(n, (*node).nothingToClean) {
 				t.change(n.id(), func(rec *storev1.JobRecord) { rec.Cleanup = false })
@@ -195,8 +206,16 @@ func (m *memory) hasToGo(n *node, position int) bool {
 	if position < 0 || position >= len(n.kids) {
 		return false
 	}
-	kid := m.nodes[n.kids[position]]
-	return !n.deadAt(position) && (n.unwanted() || kid != nil && kid.unwanted())
+	kid := m.element(n, position)
+	return !n.deadAt(position) && (n.unwanted() && n.kids[position] != "" || kid != nil && kid.unwanted())
+}
+
+// element is the live job at a place of a native array; nil when it has ended, or has gone on by itself. mu is held.
+func (m *memory) element(n *node, position int) *node {
+	if kid := m.nodes[n.kids[position]]; kid != nil && kid.rec.GetCarrier() == n.id() {
+		return kid
+	}
+	return nil
 }
 
 // toChange is how a unit's pending native job has to change. mu is held.
@@ -228,11 +247,31 @@ func (m *memory) stale(n *node, now translators.Dependencies) bool {
 	if !n.seen.DependenciesKnown {
 		return false
 	}
-	ids := waitsFor(now)
-	if slices.ContainsFunc(n.seen.Dependencies, func(id string) bool { return !slices.Contains(ids, id) }) {
+	counts := func(id string) bool {
+		return slices.ContainsFunc(waitsFor(now), func(other string) bool { return alike(id, other) })
+	}
+	if slices.ContainsFunc(n.seen.Dependencies, func(id string) bool { return !counts(id) }) {
 		return true
 	}
-	return n.rec.GetHold() && len(n.seen.Dependencies) < len(ids) && m.upstreamsShown(n)
+	if n.seen.NeverSatisfied && !slices.ContainsFunc(waitsFor(now), func(id string) bool { return slices.Contains(n.seen.Dependencies, id) }) {
+		return true // an element of the array it waits for has failed, and goes on by itself
+	}
+	return n.rec.GetHold() && !n.shows(now) && m.upstreamsShown(n)
+}
+
+// alike: two native ids are the same, or one is an array and the other an element of it. Whether all of an array is waited for
+// or each of its elements that still run is one.
+func alike(a, b string) bool {
+	baseA, elementA := cutInstance(a)
+	baseB, elementB := cutInstance(b)
+	return baseA == baseB && (elementA == elementB || elementA == "" || elementB == "")
+}
+
+// shows: the last look has shown every one of some dependencies.
+func (n *node) shows(d translators.Dependencies) bool {
+	return !slices.ContainsFunc(waitsFor(d), func(want string) bool {
+		return !slices.ContainsFunc(n.seen.Dependencies, func(id string) bool { return alike(id, want) })
+	})
 }
 
 // dependenciesShown: a job that is held only until the scheduler has shown its dependencies may be released. mu is held.
@@ -244,12 +283,8 @@ func (m *memory) dependenciesShown(n *node) bool {
 	if !ok || !n.seen.DependenciesKnown {
 		return false
 	}
-	for _, id := range waitsFor(depends) {
-		if !slices.Contains(n.seen.Dependencies, id) {
-			return false // it may have ended this very moment: its own news tells
-		}
-	}
-	return m.upstreamsShown(n)
+	// One that is not shown may have ended this very moment: its own news tells.
+	return n.shows(depends) && m.upstreamsShown(n)
 }
 
 // upstreamsShown: the look that showed the job showed its upstreams too, each under its own token; their ids are not
@@ -265,8 +300,16 @@ func (m *memory) upstreamsShown(n *node) bool {
 
 // shownWith: the last look that showed a native job showed the other too; an instance is shown with its array. mu is held.
 func (n *node) shownWith(m *memory, other *node) bool {
-	if parent := m.nodes[n.rec.GetJob().GetParent()]; parent != nil && !n.unit() {
-		return parent.shownAt.Equal(other.shownAt)
+	if n.rec.GetUnrolled() {
+		for _, id := range n.kids {
+			if kid := m.nodes[id]; kid != nil && !graph.IsTerminal(kid.rec.GetJob().GetState()) && !kid.shownWith(m, other) {
+				return false
+			}
+		}
+		return true
+	}
+	if carrier := m.nodes[n.rec.GetCarrier()]; carrier != nil {
+		return carrier.shownAt.Equal(other.shownAt)
 	}
 	return n.shownAt.Equal(other.shownAt)
 }
@@ -276,7 +319,7 @@ func (m *memory) known(n *node) backend.Known {
 	at := current(n.rec)
 	k := backend.Known{Job: n.rec.GetJob(), Ref: backend.NativeRef{ID: at.GetNativeId(), Token: at.GetToken(), SubmitTime: at.GetSubmitTime().AsTime()}}
 	for _, pos := range n.positions() {
-		kid := m.nodes[n.kids[pos]]
+		kid := m.element(n, pos)
 		if kid != nil && live(kid.rec) || n.rec.GetCleanup() {
 			k.Positions = append(k.Positions, pos)
 		}

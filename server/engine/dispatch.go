@@ -65,8 +65,20 @@ func (e *Engine) mayGo(n *node, room map[string]int32) bool {
 	return e.mem.hasRoom(n, room)
 }
 
-// precededBy: an earlier job of the same key may still run. mu is held.
+// precededBy: an earlier job of the same key, or of one that the node's native array has, may still run. mu is held.
 func (m *memory) precededBy(n *node) bool {
+	if !isCarrier(n.rec) {
+		return m.jobPrecededBy(n)
+	}
+	for pos := range n.kids {
+		if kid := m.element(n, pos); kid != nil && m.jobPrecededBy(kid) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *memory) jobPrecededBy(n *node) bool {
 	keys := []*dagbridgev1.TaskKey{n.rec.GetJob().GetKey()}
 	if n.rec.GetJob().GetParent() != "" {
 		keys = append(keys, withoutIndex(keys[0])) // an earlier array as a whole
@@ -83,13 +95,14 @@ func (m *memory) precededBy(n *node) bool {
 
 // dead: no native job of it can run any more, though it may still be watched. mu is held.
 func (m *memory) dead(n *node) bool {
-	if n.isArray() && n.rec.GetUnrolled() {
+	if n.rec.GetUnrolled() {
 		return !slices.ContainsFunc(n.kids, func(id string) bool { kid := m.nodes[id]; return kid != nil && !m.dead(kid) })
 	}
-	if parent := m.nodes[n.rec.GetJob().GetParent()]; parent != nil && !n.unit() {
-		return m.dead(parent)
+	ended := graph.IsTerminal(n.rec.GetJob().GetState())
+	if carrier := m.nodes[n.rec.GetCarrier()]; carrier != nil {
+		return ended && (!n.rec.GetCleanup() && !carrier.rec.GetCleanup() || carrier.deadAt(int(n.rec.GetElement())))
 	}
-	return graph.IsTerminal(n.rec.GetJob().GetState()) && (!n.rec.GetCleanup() || n.isDead())
+	return ended && (!n.rec.GetCleanup() || n.isDead())
 }
 
 // hasRoom: an array that goes one by one has no more than maxParallel instances out at once. mu is held.
@@ -121,15 +134,12 @@ func (e *Engine) submission(n *node) (translators.Submission, bool) {
 	at := current(rec)
 	sub := translators.Submission{
 		Token: at.GetToken(), Job: rec.GetJob(), Task: graph.AskingFor(n.task, at.GetMemory(), at.GetTimeLimit()),
-		Hold: rec.GetHold() || rec.GetSuspect(), ExcludeNodes: at.GetExcludedNodes(),
-		MaxParallel: int(n.task.GetArray().GetMaxParallel()),
+		Hold: rec.GetHold() || rec.GetSuspect(), ExcludeNodes: at.GetExcludedNodes(), MaxParallel: int(n.maxParallel()),
 	}
 	for _, pos := range n.positions() {
-		kid := m.nodes[n.kids[pos]]
+		kid := m.element(n, pos)
 		if kid != nil && kid.rec.GetJob().GetCancelRequestTime() == nil && !graph.IsTerminal(kid.rec.GetJob().GetState()) {
-			sub.Instances = append(sub.Instances, translators.Instance{
-				Position: pos, JobID: kid.id(), MapIndex: graph.MapIndex(pos), Item: n.task.GetArray().GetItems()[pos],
-			})
+			sub.Instances = append(sub.Instances, instanceOf(n.task, pos, kid))
 		}
 	}
 	ok := !n.isArray() || len(sub.Instances) > 0
@@ -153,91 +163,43 @@ func (e *Engine) submission(n *node) (translators.Submission, bool) {
 	return sub, true
 }
 
+// instanceOf is an element of a native array in translators' terms: an instance of the task's array, or a task of its own.
+func instanceOf(task *dagbridgev1.Task, element int, kid *node) translators.Instance {
+	in := translators.Instance{Position: element, JobID: kid.id(), MapIndex: kid.rec.GetJob().GetKey().GetMapIndex()}
+	if task.GetArray() == nil {
+		in.Task = kid.task
+	} else {
+		in.Item = task.GetArray().GetItems()[kid.rec.GetPosition()]
+	}
+	return in
+}
+
+// maxParallel is how many elements of a native array run at once: of a chunk its share.
+func (n *node) maxParallel() int32 {
+	if isCarrier(n.rec) {
+		return n.rec.GetMaxParallel()
+	}
+	return n.task.GetArray().GetMaxParallel()
+}
+
 // positions of an array that the current attempt runs; nil for a unit that is no array.
 func (n *node) positions() []int {
-	if !n.isArray() || !n.unit() {
+	if !n.isArray() {
 		return nil
 	}
+	out := make([]int, 0, len(n.kids))
 	if some := n.rec.GetPositions(); len(some) > 0 {
-		out := make([]int, len(some))
-		for i, p := range some {
-			out[i] = int(p)
+		for _, p := range some {
+			if n.kids[p] != "" {
+				out = append(out, int(p))
+			}
 		}
 		return out
 	}
-	out := make([]int, len(n.kids))
-	for i := range out {
-		out[i] = i
+	for i, id := range n.kids {
+		if id != "" {
+			out = append(out, i)
+		}
 	}
 	return out
-}
-
-// depends is the dependency expression over the upstreams that have not ended, by their current native ids; false while one
-// of them has none. mu is held.
-func (m *memory) depends(n *node) (translators.Dependencies, bool) {
-	d := translators.Dependencies{Any: n.rec.GetAnyDependency()}
-	for i, u := range n.ups {
-		up, kind, state := m.nodes[u.id], translators.DependencyType(n.rec.GetDependencyTypes()[i]), u.ended
-		if up != nil {
-			state = up.rec.GetJob().GetState()
-		}
-		switch {
-		case kind == "":
-			continue // the rule does not wait for it, or it is foreign
-		case !graph.IsTerminal(state) && up != nil:
-		case satisfies(kind, state) && d.Any:
-			return translators.Dependencies{}, true // one is enough, and this is it
-		case satisfies(kind, state) || d.Any:
-			continue // resolved here
-		default:
-			return d, false // it may be tried again; else the job has ended with it
-		}
-		id := current(up.rec).GetNativeId()
-		if id == "" || len(up.goneSince) > 0 {
-			return d, false
-		}
-		d.Terms = append(d.Terms, translators.Dependency{
-			Type: kind, NativeID: id, Delay: u.edge.GetDelay().AsDuration(),
-		})
-	}
-	d.Terms = append(d.Terms, foreign(n)...)
-	// Of alternatives that have all failed none may be dropped: what is left would be nothing to wait for.
-	return d, !d.Any || len(d.Terms) > 0
-}
-
-// satisfies: an upstream that ended so satisfies a dependency of this type.
-func satisfies(kind translators.DependencyType, state dagbridgev1.Job_State) bool {
-	switch kind {
-	case translators.AfterAny, translators.After:
-		return true
-	case translators.AfterNotOK:
-		return state != dagbridgev1.Job_SUCCEEDED
-	default:
-		return state == dagbridgev1.Job_SUCCEEDED
-	}
-}
-
-// guard are the jobs whose success a native job waits for, as their success markers are found. mu is held.
-func (m *memory) guard(n *node) []translators.InputJob {
-	var guard []translators.InputJob
-	for i, u := range n.ups {
-		up := m.nodes[u.id]
-		if up == nil || graph.IsTerminal(up.rec.GetJob().GetState()) || n.rec.GetDependencyTypes()[i] != string(translators.AfterOK) {
-			continue
-		}
-		job := up.rec.GetJob()
-		one := translators.InputJob{JobID: jobOf(current(up.rec).GetToken()), Owner: job.GetOwner(), Position: -1}
-		switch {
-		case up.isArray():
-			for pos := range up.kids {
-				one.Position = pos
-				guard = append(guard, one)
-			}
-			continue
-		case one.JobID != up.id():
-			one.Position = int(up.rec.GetPosition())
-		}
-		guard = append(guard, one)
-	}
-	return guard
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
@@ -44,7 +46,7 @@ func (m *memory) givenUp(n *node, nativeID string) (given, of int) {
 	defer m.mu.RUnlock()
 	all := n.duplicates[double{nativeID, -1}]
 	for _, pos := range n.positions() {
-		if kid := m.nodes[n.kids[pos]]; kid == nil || settled(kid.rec) {
+		if kid := m.element(n, pos); kid == nil || settled(kid.rec) {
 			continue
 		}
 		if of++; all || n.duplicates[double{nativeID, pos}] {
@@ -59,6 +61,17 @@ func (m *memory) givenUp(n *node, nativeID string) (given, of int) {
 	return given, of
 }
 
+// reasonDouble is said of a job whose native job on record was a double, while the one that has started is looked for.
+const reasonDouble = "DOUBLE"
+
+// lookedFor: what has become of some element of an array is being found out.
+func (t *txn) lookedFor(array *storev1.JobRecord) bool {
+	return slices.ContainsFunc(t.jobsIn(array), func(id string) bool {
+		job := t.rec(id).GetJob()
+		return job.GetState() == dagbridgev1.Job_ACCEPTED && job.GetReason() == reasonDouble
+	})
+}
+
 // forget: the native job on record ran nothing, since another with the same token had started. That other is looked for. When
 // both are arrays that have started some instances each, that waits until those of the one on record have ended.
 func (t *txn) forget(n *node, obs backend.Observation) {
@@ -69,16 +82,16 @@ func (t *txn) forget(n *node, obs backend.Observation) {
 	unknown := func(rec *storev1.JobRecord) {
 		job := rec.GetJob()
 		current(rec).NativeId, job.NativeId = "", ""
-		if len(job.GetCounts()) == 0 {
-			job.State, job.Reason, job.StartTime = dagbridgev1.Job_ACCEPTED, "DOUBLE", nil
+		if len(job.GetCounts()) == 0 && !isCarrier(rec) {
+			job.State, job.Reason, job.StartTime = dagbridgev1.Job_ACCEPTED, reasonDouble, nil
 			job.Message = "native job " + obs.Ref.ID + " was a double and ran nothing; the one that started is looked for"
 		}
 	}
-	for _, kid := range n.kids {
-		if !settled(t.rec(kid)) {
-			t.change(kid, unknown)
+	t.elements(n, func(_ int, id string) {
+		if !settled(t.rec(id)) {
+			t.change(id, unknown)
 		}
-	}
+	})
 	t.change(n.id(), unknown)
 	t.e.mem.touch(n, func() { n.maybe = true })
 }

@@ -197,7 +197,7 @@ func (c *cluster) kick() {
 // update runs fn in a write transaction and wakes the clusters, since any change may let something go.
 func (e *Engine) update(ctx context.Context, fn func(*txn) error) error {
 	return e.store.Update(ctx, func(tx *store.Tx) error {
-		t := &txn{Tx: tx, e: e, now: e.now(), touched: map[string]bool{}, parents: map[string]*storev1.JobRecord{}, renewed: map[string]bool{}, batches: map[string]bool{}}
+		t := &txn{Tx: tx, e: e, now: e.now(), touched: map[string]bool{}, parents: map[string]*storev1.JobRecord{}, renewed: map[string]bool{}, thinned: map[string]bool{}, batches: map[string]bool{}}
 		if err := fn(t); err != nil {
 			return err
 		}

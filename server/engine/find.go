@@ -116,7 +116,9 @@ func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.Nativ
 	if current(rec).GetNativeId() != chosen.ID {
 		sub := translators.Submission{Token: want.Token, Hold: isHeld(chosen)}
 		for _, p := range want.Positions {
-			sub.Instances = append(sub.Instances, translators.Instance{Position: p, JobID: n.kids[p]})
+			if t.rec(n.kids[p]).GetCarrier() == n.id() {
+				sub.Instances = append(sub.Instances, translators.Instance{Position: p, JobID: n.kids[p]})
+			}
 		}
 		t.recorded(c, n, sub, backend.SubmitResult{Outcome: backend.Submitted, Ref: chosen, Digest: current(rec).GetNativeDigest()})
 		// What a look has shown of another native job's dependencies says nothing of this one's.
@@ -141,7 +143,7 @@ func (t *txn) adopt(c *cluster, n *node, want backend.Want, refs []backend.Nativ
 func (t *txn) absent(n *node, proof string) {
 	rec := t.rec(n.id())
 	job := rec.GetJob()
-	ended := graph.IsTerminal(job.GetState()) || len(job.GetCounts()) > 0 && rec.GetCleanup()
+	ended := graph.IsTerminal(job.GetState()) || n.isArray() && rec.GetCleanup()
 	if !ended && job.GetCancelRequestTime() == nil {
 		if !rec.GetSuspect() {
 			t.change(n.id(), func(rec *storev1.JobRecord) { rec.Suspect = true })
@@ -154,11 +156,13 @@ func (t *txn) absent(n *node, proof string) {
 	if !ended {
 		t.endByRule(n, dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the scheduler had it: "+proof)
 	}
-	for _, id := range append([]string{n.id()}, n.kids...) {
+	clean := func(_ int, id string) {
 		if t.rec(id).GetCleanup() {
 			t.change(id, func(rec *storev1.JobRecord) { rec.Cleanup = false })
 		}
 	}
+	clean(-1, n.id())
+	t.elements(n, clean)
 }
 
 // goneFor notes that a complete answer had no trace of a native job, and says whether that has been so for the grace.

@@ -56,20 +56,31 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 		// What was missed, and to be marked, was another native job.
 		n.goneSince, n.recheck, n.rechecked, n.marks = nil, false, false, nil
 	}
-	if from, to := n.rec.GetJob().GetState(), rec.GetJob().GetState(); graph.IsTerminal(to) && !graph.IsTerminal(from) {
+	if from, to := n.rec.GetJob().GetState(), rec.GetJob().GetState(); graph.IsTerminal(to) && !graph.IsTerminal(from) && !isCarrier(rec) {
 		e.metrics.Ended(rec.GetJob().GetCluster(), to.String())
 	}
 	if wanted(n.rec) != wanted(rec) {
 		n.ordered = false
 	}
-	if p := m.nodes[rec.GetJob().GetParent()]; p != nil && !n.unit() && n.rec.GetJob().GetCancelRequestTime() == nil && rec.GetJob().GetCancelRequestTime() != nil {
-		p.kidCancel, p.ordered = true, false
-		m.mark(p)
+	cancelled := n.rec.GetJob().GetCancelRequestTime() == nil && rec.GetJob().GetCancelRequestTime() != nil
+	if c := m.nodes[rec.GetCarrier()]; c != nil && (cancelled || rec.GetCleanup() && !n.rec.GetCleanup()) {
+		c.thinned, c.ordered = true, false
+		m.mark(c)
 	}
-	n.rec = rec
+	carrier := n.rec.GetCarrier()
+	left := carrier != rec.GetCarrier()
+	if n.rec = rec; isCarrier(rec) {
+		n.kids = rec.GetCarried()
+	}
+	if left {
+		m.leave(n, carrier)
+		m.dropOwner(carrier)
+	}
 	if !live(rec) && m.liveKids[id] == 0 {
 		m.remove(n)
-		m.dropParent(rec.GetJob().GetParent())
+		for _, owner := range owners(rec) {
+			m.dropOwner(owner)
+		}
 		return
 	}
 	m.batch(n)
@@ -90,8 +101,8 @@ func wanted(rec *storev1.JobRecord) wish {
 	}
 }
 
-// dropParent removes an ended array's parent once its last instance is gone.
-func (m *memory) dropParent(id string) {
+// dropOwner removes an array's parent, or a carrier, that has ended once the last of its jobs is gone.
+func (m *memory) dropOwner(id string) {
 	if p := m.nodes[id]; p != nil && !live(p.rec) && m.liveKids[id] == 0 {
 		m.remove(p)
 	}
@@ -99,13 +110,16 @@ func (m *memory) dropParent(id string) {
 
 // repoint leads the edges of those who wait for the new job's key to it.
 func (m *memory) repoint(n *node) {
+	if isCarrier(n.rec) {
+		return
+	}
 	key := graph.KeyString(n.rec.GetJob().GetKey())
 	for _, w := range m.waiting[key] {
 		w.ups = slices.Clone(w.ups) // a reader may hold the old slice
 		for i := range w.ups {
 			if w.ups[i].key == key {
 				w.ups[i].id = n.id()
-				w.ups[i].setup, w.ups[i].ended = n.task.GetSetup(), dagbridgev1.Job_STATE_UNSPECIFIED
+				w.ups[i].setup, w.ups[i].ended, w.ups[i].kids = n.task.GetSetup(), dagbridgev1.Job_STATE_UNSPECIFIED, nil
 			}
 		}
 		w.review = true

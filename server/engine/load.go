@@ -17,35 +17,85 @@ func (e *Engine) load(tx *store.Tx) error {
 		return true
 	})
 	resolve := newResolver(tx)
-	// An array's parent is kept while an instance needs cleanup, even when it has ended itself.
-	have := map[string]bool{}
+	// An array's parent, or a carrier, is kept while a job of its needs cleanup, even when it has ended itself.
+	have := map[string]*node{}
 	for _, n := range nodes {
-		have[n.id()] = true
+		have[n.id()] = n
 	}
 	for _, n := range slices.Clone(nodes) {
-		if p := n.rec.GetJob().GetParent(); p != "" && !have[p] {
-			have[p] = true
-			nodes = append(nodes, &node{rec: tx.Record(p)})
+		for _, owner := range owners(n.rec) {
+			if have[owner] == nil {
+				have[owner] = &node{rec: tx.Record(owner)}
+				nodes = append(nodes, have[owner])
+			}
 		}
 	}
 	for _, n := range nodes {
-		job := n.rec.GetJob()
-		if job.GetParent() == "" {
-			n.task = resolve.task(n.id())
-			if n.isArray() {
-				tx.Children(n.id(), func(id string) bool { n.kids = append(n.kids, id); return true })
-			}
-		} else if tx.Record(job.GetParent()).GetUnrolled() {
-			n.task = graph.InstanceTask(resolve.task(job.GetParent()), int(n.rec.GetPosition()))
-		}
-		n.ups = resolve.edges(n)
+		resolve.load(n)
 		n.maybe = n.unit() && n.rec.GetReady() && current(n.rec).GetNativeId() == ""
 		n.review = true
+		if carrier := have[n.rec.GetCarrier()]; carrier != nil && (n.rec.GetCleanup() || n.rec.GetJob().GetCancelRequestTime() != nil) {
+			carrier.thinned = true
+		}
 	}
 	e.mem.mu.Lock()
 	defer e.mem.mu.Unlock()
 	for _, n := range nodes {
 		e.mem.insert(n)
+	}
+	for _, n := range nodes {
+		if n.elementwise() {
+			e.mem.remember(tx, n)
+		}
+	}
+	return nil
+}
+
+// remember keeps the ended instances of arrays that an array waits for instance for instance. mu is held.
+func (m *memory) remember(tx *store.Tx, n *node) {
+	run := m.runs[n.rec.GetJob().GetRunId()]
+	for _, up := range n.ups {
+		kids := up.kids
+		if live := m.nodes[up.id]; live != nil {
+			kids = live.kids
+		}
+		for _, id := range kids {
+			if m.nodes[id] == nil && m.ended[id] == nil {
+				m.ended[id] = tx.Record(id)
+				run.ended = append(run.ended, id)
+			}
+		}
+	}
+}
+
+// load gives a node what follows from its record.
+func (r *resolver) load(n *node) {
+	job := n.rec.GetJob()
+	switch {
+	case isCarrier(n.rec):
+		n.kids = n.rec.GetCarried()
+		n.task = r.carriedTask(n.kids)
+	case job.GetParent() == "":
+		n.task = r.task(n.id())
+		if n.task.GetArray() != nil {
+			r.tx.Children(n.id(), func(id string) bool { n.kids = append(n.kids, id); return true })
+		}
+	case isUnit(n.rec):
+		n.task = graph.InstanceTask(r.task(job.GetParent()), int(n.rec.GetPosition()))
+	}
+	n.ups = r.edges(n)
+}
+
+// carriedTask is the task of a carrier: its first job's, or the whole array's.
+func (r *resolver) carriedTask(carried []string) *dagbridgev1.Task {
+	for _, id := range carried {
+		if id == "" {
+			continue
+		}
+		if parent := r.tx.Record(id).GetJob().GetParent(); parent != "" {
+			return r.task(parent)
+		}
+		return r.task(id)
 	}
 	return nil
 }
@@ -81,7 +131,7 @@ func (r *resolver) newest(key *dagbridgev1.TaskKey, text string) string {
 
 // edges of a node, each resolved to the newest job of its key.
 func (r *resolver) edges(n *node) []upstream {
-	if n.task == nil || n.isArray() && n.rec.GetUnrolled() {
+	if n.task == nil || !n.unit() {
 		return nil
 	}
 	ups := make([]upstream, 0, len(n.task.GetUpstream()))
@@ -102,6 +152,9 @@ func (r *resolver) edges(n *node) []upstream {
 				up.setup = r.task(owner).GetSetup()
 				if rec := r.tx.Record(up.id); !live(rec) {
 					up.ended = rec.GetJob().GetState()
+					if edge.GetInstances() == dagbridgev1.Edge_SAME_INDEX {
+						r.tx.Children(up.id, func(id string) bool { up.kids = append(up.kids, id); return true })
+					}
 				}
 			}
 			r.found[text] = up

@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
 	"time"
 
+	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/translators/graph"
@@ -27,12 +27,13 @@ func (e *Engine) ReadLogs(ctx context.Context, req *dagbridgev1.ReadLogsRequest,
 	}
 	first := true
 	for {
-		job, err := e.store.Job(req.GetId())
+		rec, err := e.record(req.GetId())
 		if err != nil {
 			return err
 		}
+		job := rec.GetJob()
 		ended := graph.IsTerminal(job.GetState())
-		read, size, err := e.readLog(ctx, job, stream, offset, req.GetTail(), first, send)
+		read, size, err := e.readLog(ctx, rec, stream, offset, req.GetTail(), first, send)
 		missing := errors.Is(err, backend.ErrNoFile)
 		switch {
 		case missing && ended && job.GetStartTime() != nil && e.now().Sub(job.GetEndTime().AsTime()) > e.grace:
@@ -66,14 +67,15 @@ func logPath(job *dagbridgev1.Job, stream string) string {
 }
 
 // readLog sends what there is of a log now, and answers with how much that was and where it ended.
-func (e *Engine) readLog(ctx context.Context, job *dagbridgev1.Job, stream string, offset, tail int64, first bool, send func([]byte, int64) error) (int64, int64, error) {
+func (e *Engine) readLog(ctx context.Context, rec *storev1.JobRecord, stream string, offset, tail int64, first bool, send func([]byte, int64) error) (int64, int64, error) {
+	job := rec.GetJob()
 	c := e.byName[job.GetCluster()]
 	if c == nil {
 		return 0, offset, errorf(FailedPrecondition, "job %s ran on cluster %q, which is no longer configured", job.GetId(), job.GetCluster())
 	}
-	owner, position, at, err := e.logOwner(job)
-	if err != nil || at.GetNativeId() == "" {
-		return 0, offset, cmp.Or(err, backend.ErrNoFile)
+	owner, position, at := filesOf(rec)
+	if at.GetNativeId() == "" {
+		return 0, offset, backend.ErrNoFile
 	}
 	ref := backend.NativeRef{ID: at.GetNativeId(), Token: at.GetToken(), SubmitTime: at.GetSubmitTime().AsTime()}
 	r, size, err := c.Backend.Log(ctx, ref, owner, position, stream, offset)
@@ -106,23 +108,15 @@ func (e *Engine) readLog(ctx context.Context, job *dagbridgev1.Job, stream strin
 	return offset - start, offset, ctx.Err()
 }
 
-// logOwner is the job whose folder holds a job's log, the position in it, and the attempt: of an instance of a native array
-// they are its parent's.
-func (e *Engine) logOwner(job *dagbridgev1.Job) (*dagbridgev1.Job, int, *dagbridgev1.Attempt, error) {
-	if len(job.GetAttempts()) == 0 {
-		return job, -1, nil, nil
+// filesOf says where the files of a job's present attempt are: in which record's folder, its own, its array's or its carrier's,
+// and at which element; and the attempt.
+func filesOf(rec *storev1.JobRecord) (*dagbridgev1.Job, int, *dagbridgev1.Attempt) {
+	job, at := rec.GetJob(), current(rec)
+	id, element := inArray(rec)
+	if element < 0 {
+		return job, element, at
 	}
-	at := job.GetAttempts()[len(job.GetAttempts())-1]
-	owner := jobOf(at.GetToken())
-	if owner == job.GetId() {
-		return job, -1, at, nil
-	}
-	parent, err := e.store.Job(owner)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	index := job.GetKey().GetMapIndex()
-	position := int(index[len(index)-1])
 	base, _ := cutInstance(at.GetNativeId())
-	return parent, position, &dagbridgev1.Attempt{NativeId: base, Token: at.GetToken(), SubmitTime: at.GetSubmitTime()}, nil
+	return &dagbridgev1.Job{Id: id, Owner: job.GetOwner(), User: job.GetUser(), Cluster: job.GetCluster()}, element,
+		&dagbridgev1.Attempt{NativeId: base, Token: at.GetToken(), SubmitTime: at.GetSubmitTime()}
 }

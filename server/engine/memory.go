@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +27,7 @@ type memory struct {
 	batches map[string]map[string]*node
 	// byKey: the nodes of a key, by its string; several while an earlier try is not yet out of the way.
 	byKey map[string]map[string]*node
-	// liveKids counts the instances of arrays, by the parent's id: a parent stays while one of them does.
+	// liveKids counts the jobs of arrays' parents and of carriers, by their ids: these stay while one of them does.
 	liveKids map[string]int
 	// staged: nodes of jobs that a transaction is admitting, until the commit makes them live.
 	staged map[string]*node
@@ -91,26 +92,47 @@ func (m *memory) askRecheck(n *node) bool {
 func (m *memory) insert(n *node) {
 	id, job := n.id(), n.rec.GetJob()
 	m.nodes[id] = n
-	m.liveKids[job.GetParent()]++
-	key := graph.KeyString(job.GetKey())
-	if m.byKey[key] == nil {
-		m.byKey[key] = map[string]*node{}
+	for _, owner := range owners(n.rec) {
+		m.liveKids[owner]++
 	}
-	m.byKey[key][id] = n
+	if !isCarrier(n.rec) {
+		key := graph.KeyString(job.GetKey())
+		if m.byKey[key] == nil {
+			m.byKey[key] = map[string]*node{}
+		}
+		m.byKey[key][id] = n
+	}
 	run := m.runs[job.GetRunId()]
 	if run == nil {
 		run = &residentRun{}
 		m.runs[job.GetRunId()] = run
 	}
 	run.live++
+	m.wait(n)
+	m.batch(n)
+	m.mark(n)
+}
+
+// wait notes a node with those it waits for.
+func (m *memory) wait(n *node) {
 	for _, up := range n.ups {
 		if m.waiting[up.key] == nil {
 			m.waiting[up.key] = map[string]*node{}
 		}
-		m.waiting[up.key][id] = n
+		m.waiting[up.key][n.id()] = n
 	}
-	m.batch(n)
-	m.mark(n)
+}
+
+// leave: a job has gone on by itself, out of the native array that it went in with. It needs what that waited for no more, but
+// for the outputs.
+func (m *memory) leave(n *node, carrier string) {
+	if m.liveKids[carrier]--; m.liveKids[carrier] == 0 {
+		delete(m.liveKids, carrier)
+	}
+	if c := m.nodes[carrier]; c != nil {
+		n.ups = c.ups
+		m.wait(n)
+	}
 }
 
 // mark keeps the sets that a node is in. mu is held.
@@ -127,7 +149,7 @@ func (m *memory) mark(n *node) {
 	for i, in := range [numSets]bool{
 		units:    unit,
 		natives:  unit && current(n.rec).GetNativeId() != "",
-		toReview: n.review || unit && (n.cancelledUnsent() || n.nothingToClean()),
+		toReview: n.review || unit && (n.cancelledUnsent() || n.thinnedUnsent() || n.nothingToClean()),
 		toFind:   unit && n.toFind(),
 		toOrder:  unit && (n.fresh || n.wantsOrder()),
 		toSubmit: unit && n.mayBeSubmitted(),
@@ -179,8 +201,10 @@ func (m *memory) batch(n *node) {
 func (m *memory) remove(n *node) {
 	id, job := n.id(), n.rec.GetJob()
 	delete(m.nodes, id)
-	if m.liveKids[job.GetParent()]--; m.liveKids[job.GetParent()] == 0 {
-		delete(m.liveKids, job.GetParent())
+	for _, owner := range owners(n.rec) {
+		if m.liveKids[owner]--; m.liveKids[owner] == 0 {
+			delete(m.liveKids, owner)
+		}
 	}
 	m.mark(n)
 	m.unwait(n)
@@ -193,7 +217,7 @@ func (m *memory) remove(n *node) {
 		w.ups = slices.Clone(w.ups) // a reader may hold the old slice
 		for i := range w.ups {
 			if w.ups[i].id == id {
-				w.ups[i].ended = job.GetState()
+				w.ups[i].ended, w.ups[i].kids = job.GetState(), n.kids
 			}
 		}
 	}
@@ -234,13 +258,16 @@ func (m *memory) node(id string) *node {
 }
 
 // job is what is durable of a live job, or of one that ended while its run lives; nil of others.
-func (m *memory) job(id string) *dagbridgev1.Job {
+func (m *memory) job(id string) *dagbridgev1.Job { return m.record(id).GetJob() }
+
+// record is the same with all that is kept of it.
+func (m *memory) record(id string) *storev1.JobRecord {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if n := m.nodes[id]; n != nil {
-		return n.rec.GetJob()
+		return n.rec
 	}
-	return m.ended[id].GetJob()
+	return m.ended[id]
 }
 
 // pick lists the nodes of a cluster's set that keep takes, in the order of their ids, that is of their making.
@@ -282,9 +309,13 @@ func (m *memory) liveOn(cluster string) int {
 	return count
 }
 
-// dependents are the live jobs with an edge to a key.
-func (m *memory) dependents(key string) []*node {
+// dependents are the live jobs with an edge to one of some keys, in the order of their ids.
+func (m *memory) dependents(keys map[string]bool) []*node {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return pick(m.waiting[key], func(*node) bool { return true })
+	some := map[string]*node{}
+	for key := range keys {
+		maps.Copy(some, m.waiting[key])
+	}
+	return pick(some, func(*node) bool { return true })
 }

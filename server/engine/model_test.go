@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,8 @@ type model struct {
 	// submitted workflows, to be sent again and cancelled.
 	sent []*dagbridgev1.Workflow
 	jobs []string
+	// retried are jobs of which a person wanted another attempt: their rules count no more.
+	retried map[string]bool
 }
 
 const simGrace = 20 * time.Second
@@ -58,9 +61,10 @@ func TestModel(t *testing.T) {
 
 func newModel(rt *rapid.T, path string) *model {
 	w := &world{t: rt, now: time.Unix(1_800_000_000, 0), fuse: -1, runs: map[string][]*run{}, asked: map[string]asked{}}
-	m := &model{world: w, dir: path}
+	m := &model{world: w, dir: path, retried: map[string]bool{}}
 	m.onStart = m.checkStart
 	m.sims = []*sim{newSim(w, "hpc", true), newSim(w, "here", false)}
+	m.sims[0].arraySize = rapid.SampledFrom([]int{2, 100}).Draw(rt, "array size")
 	s, err := store.Open(path, store.Options{NoSync: true})
 	require.NoError(rt, err)
 	m.store = s
@@ -114,7 +118,7 @@ func (m *model) act() {
 	s := m.sims[rapid.IntRange(0, 1).Draw(m.t, "cluster")]
 	c := m.engine.byName[s.name]
 	ctx := context.Background()
-	switch rapid.IntRange(0, 15).Draw(m.t, "action") {
+	switch rapid.IntRange(0, 16).Draw(m.t, "action") {
 	case 0, 1:
 		m.submit()
 	case 2, 3, 4:
@@ -133,6 +137,8 @@ func (m *model) act() {
 		m.cancel()
 	case 15:
 		m.again()
+	case 16:
+		m.retry()
 	}
 }
 
@@ -181,8 +187,21 @@ func (m *model) submit() {
 		}
 		if rapid.IntRange(0, 4).Draw(m.t, "array") == 0 {
 			task.Array = &dagbridgev1.Array{MaxParallel: int32(rapid.IntRange(0, 2).Draw(m.t, "parallel"))}
-			for range rapid.IntRange(1, 3).Draw(m.t, "items") {
+			for range rapid.IntRange(1, 5).Draw(m.t, "items") {
 				task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
+			}
+			for _, edge := range task.Upstream {
+				up := w.Tasks[slices.IndexFunc(w.Tasks, func(t *dagbridgev1.Task) bool { return t.GetKey().GetTask() == edge.GetTask() })]
+				if len(up.GetArray().GetItems()) > 0 && rapid.Bool().Draw(m.t, "same index") {
+					edge.Instances = dagbridgev1.Edge_SAME_INDEX
+					task.Array.Items = up.Array.Items
+				}
+			}
+			for _, edge := range task.Upstream { // they correspond to one alone
+				up := w.Tasks[slices.IndexFunc(w.Tasks, func(t *dagbridgev1.Task) bool { return t.GetKey().GetTask() == edge.GetTask() })]
+				if len(up.GetArray().GetItems()) != len(task.Array.Items) {
+					edge.Instances = dagbridgev1.Edge_INSTANCES_UNSPECIFIED
+				}
 			}
 		}
 		if rapid.IntRange(0, 4).Draw(m.t, "tries") == 0 {
@@ -234,10 +253,44 @@ func (m *model) cancel() {
 	if len(m.jobs) == 0 {
 		return
 	}
-	id := rapid.SampledFrom(m.jobs).Draw(m.t, "job")
+	id := m.some()
 	m.guarded(func() {
 		_, err := m.engine.Cancel(context.Background(), []string{id})
 		require.NoError(m.t, err)
+	})
+}
+
+// some is a job or an instance of an array.
+func (m *model) some() string {
+	id := rapid.SampledFrom(m.jobs).Draw(m.t, "job")
+	var kids []string
+	_ = m.store.View(func(tx *store.Tx) error { kids = instances(tx, id); return nil })
+	if rapid.Bool().Draw(m.t, "an instance") {
+		id = rapid.SampledFrom(kids).Draw(m.t, "which instance")
+	}
+	return id
+}
+
+// retry asks for another attempt of a job, which is refused while it lives or has succeeded.
+func (m *model) retry() {
+	if len(m.jobs) == 0 {
+		return
+	}
+	id := m.some()
+	if rec, _ := m.record(id); graph.IsTerminal(rec.GetJob().GetState()) {
+		_ = m.store.View(func(tx *store.Tx) error {
+			for _, kid := range instances(tx, id) {
+				m.retried[kid] = true
+			}
+			return nil
+		})
+	}
+	m.guarded(func() {
+		job, err := m.engine.Retry(context.Background(), id)
+		var refused *Error
+		if require.True(m.t, err == nil || errors.As(err, &refused), err); err == nil {
+			require.False(m.t, graph.IsTerminal(job.GetState()))
+		}
 	})
 }
 
@@ -314,7 +367,7 @@ func (m *model) checkStart(jobID, tok string) {
 
 // checkRule: the trigger rule holds over what really became of the upstreams.
 func (m *model) checkRule(job *dagbridgev1.Job, task *dagbridgev1.Task) {
-	if len(task.GetUpstream()) == 0 {
+	if len(task.GetUpstream()) == 0 || m.retried[job.GetId()] {
 		return
 	}
 	var counts graph.Counts
@@ -323,7 +376,11 @@ func (m *model) checkRule(job *dagbridgev1.Job, task *dagbridgev1.Task) {
 		for _, edge := range task.GetUpstream() {
 			key := graph.Upstream(task, edge)
 			// The try that the job was submitted beside, or a later one.
-			for _, id := range instances(tx, tx.Newest(key)) {
+			ids := instances(tx, tx.Newest(key))
+			if index := job.GetKey().GetMapIndex(); edge.GetInstances() == dagbridgev1.Edge_SAME_INDEX {
+				ids = ids[index[0] : index[0]+1]
+			}
+			for _, id := range ids {
 				state := m.truth(tx, id)
 				words += fmt.Sprintf(" %s=%s", key.GetTask(), state)
 				counts.Add(state, false)
@@ -336,12 +393,12 @@ func (m *model) checkRule(job *dagbridgev1.Job, task *dagbridgev1.Task) {
 	}
 }
 
-// superseded: an upstream has been submitted again since the job's rule held, which is no fault of the job.
+// superseded: an upstream has been submitted again, or another attempt of it was asked for, since the job's rule held, which is no fault of the job.
 func (m *model) superseded(job *dagbridgev1.Job, task *dagbridgev1.Task) (is bool) {
 	_ = m.store.View(func(tx *store.Tx) error {
 		for _, edge := range task.GetUpstream() {
 			up := tx.Record(tx.Newest(graph.Upstream(task, edge))).GetJob()
-			is = is || up.GetId() > job.GetId()
+			is = is || up.GetId() > job.GetId() || slices.ContainsFunc(instances(tx, up.GetId()), func(id string) bool { return m.retried[id] })
 		}
 		return nil
 	})
@@ -449,7 +506,9 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 	if len(job.GetCounts()) > 0 {
 		return
 	}
-	m.checkAttempts(job)
+	if !m.retried[job.GetId()] {
+		m.checkAttempts(job)
+	}
 	var last *run
 	for _, r := range m.world.runs[job.GetId()] {
 		require.False(m.t, r.running, "%s has ended and still runs", job.GetKey().GetTask())

@@ -12,10 +12,13 @@ import (
 // node is a live job in memory. rec is replaced, never changed; the fields below it are volatile and guarded by memory.mu.
 type node struct {
 	rec *storev1.JobRecord
-	// task of a unit, or of an array's parent; an instance has its own only when it is a unit.
+	// task of a unit, of an array's parent, or of a job that went in with others; an array's instance has its own only when it
+	// is a unit. A carrier's is its first job's, which says all that its jobs have in common, or the whole array's.
 	task *dagbridgev1.Task
-	ups  []upstream
-	// kids are an array's instances by position, ended ones included.
+	// ups are a unit's; what is an element of an array waits with all of it.
+	ups []upstream
+	// kids are the jobs in a native array by element, ended ones included, "" where one has gone on by itself; of an array's
+	// parent, its instances by position.
 	kids []string
 
 	// maybe: the current token may have reached the scheduler, by an earlier process or a call whose outcome is unknown.
@@ -41,8 +44,8 @@ type node struct {
 	// marks are the positions whose token must not start any more, since it is to be followed by another; true once the mark
 	// is left.
 	marks map[int]bool
-	// kidCancel: an instance of the array has been cancelled on its own.
-	kidCancel bool
+	// thinned: an element of the array has been cancelled, or has ended by its rule, on its own.
+	thinned bool
 	// goneSince is when complete answers began to have no trace of it; of a unit that is an array, of each position.
 	goneSince map[int]time.Time
 	// deadSince is when the native job of a record with cleanup to do was first seen dead: it is watched a while longer, since
@@ -64,22 +67,44 @@ type upstream struct {
 	setup bool
 	// ended is how it ended, once it no longer lives.
 	ended dagbridgev1.Job_State
+	// kids are the instances of an array that has ended, where it is waited for instance for instance.
+	kids []string
 }
 
 func (n *node) id() string { return n.rec.GetJob().GetId() }
 
-func (n *node) isArray() bool { return n.task.GetArray() != nil }
+// isArray: its native job is an array.
+func (n *node) isArray() bool { return len(n.kids) > 0 && !n.rec.GetUnrolled() }
 
 // unit: it has a native job of its own.
-func (n *node) unit() bool {
+func (n *node) unit() bool { return isUnit(n.rec) }
+
+func isUnit(rec *storev1.JobRecord) bool { return rec.GetCarrier() == "" && !rec.GetUnrolled() }
+
+func isCarrier(rec *storev1.JobRecord) bool { return len(rec.GetCarried()) > 0 }
+
+// owners are the records that count a job among theirs: the array's parent and the carrier, which may be one.
+func owners(rec *storev1.JobRecord) []string {
+	parent, carrier := rec.GetJob().GetParent(), rec.GetCarrier()
 	switch {
-	case n.rec.GetJob().GetParent() != "":
-		return n.task != nil
-	case n.isArray():
-		return !n.rec.GetUnrolled()
+	case parent == carrier && parent == "":
+		return nil
+	case parent == carrier || carrier == "":
+		return []string{parent}
+	case parent == "":
+		return []string{carrier}
 	default:
-		return true
+		return []string{parent, carrier}
 	}
+}
+
+// inArray says where in which native array a job's files are: the id of the record that is submitted, and the element; the
+// job itself and -1 when its native job is its own.
+func inArray(rec *storev1.JobRecord) (id string, element int) {
+	if rec.GetCarrier() == "" {
+		return rec.GetJob().GetId(), -1
+	}
+	return rec.GetCarrier(), int(rec.GetElement())
 }
 
 func (n *node) mayBeSubmitted() bool {
@@ -97,6 +122,11 @@ func (n *node) cancelledUnsent() bool {
 	return job.GetCancelRequestTime() != nil && !graph.IsTerminal(job.GetState()) && !n.uncertain() && current(n.rec).GetNativeId() == ""
 }
 
+// thinnedUnsent: jobs of an array that no scheduler can have are not to run, each on its own.
+func (n *node) thinnedUnsent() bool {
+	return n.isArray() && n.thinned && !n.uncertain() && current(n.rec).GetNativeId() == ""
+}
+
 // nothingToClean: it ended here while a call was under way that has made nothing.
 func (n *node) nothingToClean() bool {
 	return n.unit() && n.rec.GetCleanup() && current(n.rec).GetNativeId() == "" && !n.uncertain()
@@ -110,7 +140,7 @@ func (n *node) toFind() bool {
 // unwanted: its native job, or with an array all of it, has to go.
 func (n *node) unwanted() bool {
 	job := n.rec.GetJob()
-	if graph.IsTerminal(job.GetState()) || len(n.kids) > 0 && n.rec.GetCleanup() {
+	if graph.IsTerminal(job.GetState()) || n.isArray() && n.rec.GetCleanup() {
 		return n.rec.GetCleanup() && job.GetState() != dagbridgev1.Job_LOST
 	}
 	return job.GetCancelRequestTime() != nil
@@ -140,7 +170,7 @@ func (n *node) wantsOrder() bool {
 	if current(n.rec).GetNativeId() == "" {
 		return n.uncertain() && n.unwanted() // only the mark can be left
 	}
-	return n.unwanted() || n.toRelease() || n.kidCancel
+	return n.unwanted() || n.toRelease() || n.thinned
 }
 
 func live(rec *storev1.JobRecord) bool {

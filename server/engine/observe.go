@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
@@ -167,6 +168,9 @@ func (t *txn) observed(c *cluster, obs backend.Observation, end ending, asOf tim
 		id = n.kids[obs.Position]
 	}
 	rec := t.rec(id)
+	if rec == nil || id != n.id() && rec.GetCarrier() != n.id() {
+		return // it has gone on by itself
+	}
 	if id != n.id() && rec.GetJob().GetNativeId() == "" && !graph.IsTerminal(rec.GetJob().GetState()) && !t.cancelled(rec) {
 		return // it is to have another attempt once the others have ended: of this one all is settled
 	}
@@ -241,7 +245,7 @@ func (t *txn) gone(n *node, id string, obs backend.Observation) {
 	case obs.Started && !t.e.mem.askRecheck(n):
 		// Another native job with its token may be the one that started.
 	case !obs.Started:
-		t.again(n, id, "RESUBMITTED", fmt.Sprintf("native job %s vanished before it started, and is submitted again", current(rec).GetNativeId()), 0)
+		t.renew(n, id, "RESUBMITTED", fmt.Sprintf("native job %s vanished before it started, and is submitted again", current(rec).GetNativeId()), 0)
 	default:
 		t.lostOne(n, id, fmt.Sprintf("native job %s had started and is gone without a trace of its end: %s", current(rec).GetNativeId(), obs.Message))
 	}
@@ -259,17 +263,19 @@ func (t *txn) cancelled(rec *storev1.JobRecord) bool {
 // lost: a unit had started and is gone.
 func (t *txn) lost(n *node, sentence string) {
 	if n.isArray() {
-		for _, pos := range n.positions() {
-			switch kid := t.rec(n.kids[pos]); {
+		runs := n.positions()
+		t.elements(n, func(element int, id string) {
+			switch kid := t.rec(id); {
+			case !slices.Contains(runs, element):
 			case renews(kid):
 				t.renewed[n.id()] = true
 				t.parent(n.id())
 			case !settled(kid):
-				t.lostOne(n, n.kids[pos], sentence)
+				t.lostOne(n, id, sentence)
 			case kid.GetCleanup():
-				t.change(n.kids[pos], func(rec *storev1.JobRecord) { rec.Cleanup = false }) // nothing of it is there
+				t.change(id, func(rec *storev1.JobRecord) { rec.Cleanup = false }) // nothing of it is there
 			}
-		}
+		})
 		return
 	}
 	t.lostOne(n, n.id(), sentence)

@@ -95,10 +95,11 @@ func (e *Engine) inputs(ups []upstream) ([]translators.Input, error) {
 
 func (e *Engine) input(u upstream) (translators.Input, error) {
 	in := translators.Input{Task: u.task}
-	job, err := e.job(u.id)
+	rec, err := e.record(u.id)
 	if err != nil {
 		return in, err
 	}
+	job := rec.GetJob()
 	kids, err := e.kids(job)
 	if err != nil {
 		return in, err
@@ -111,50 +112,50 @@ func (e *Engine) input(u upstream) (translators.Input, error) {
 		}
 		texts := make([]string, len(kids))
 		for i, kid := range kids {
-			texts[i] = outputsText(kid.GetOutputs())
+			texts[i] = outputsText(kid.GetJob().GetOutputs())
 		}
 		in.JSON = "[" + strings.Join(texts, ",") + "]"
 		return in, nil
 	}
-	for i := range kids {
-		in.Jobs = append(in.Jobs, translators.InputJob{JobID: job.GetId(), Owner: job.GetOwner(), Position: i})
+	if !in.Mapped {
+		kids = []*storev1.JobRecord{rec}
 	}
-	if in.Mapped {
-		return in, nil
+	for _, kid := range kids {
+		in.Jobs = append(in.Jobs, inputJob(kid))
 	}
-	one := translators.InputJob{JobID: job.GetId(), Owner: job.GetOwner(), Position: -1}
-	if parent := job.GetParent(); parent != "" {
-		if owner, position, _, err := e.logOwner(job); err == nil {
-			one = translators.InputJob{JobID: owner.GetId(), Owner: owner.GetOwner(), Position: position}
-		}
-	}
-	in.Jobs = []translators.InputJob{one}
 	return in, nil
 }
 
-// job is a job as it is, from memory where it is kept.
-func (e *Engine) job(id string) (*dagbridgev1.Job, error) {
-	m := e.mem
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if n := m.nodes[id]; n != nil {
-		return n.rec.GetJob(), nil
+// inputJob is where a job's outputs, and its success marker, will be found.
+func inputJob(rec *storev1.JobRecord) translators.InputJob {
+	id, element := inArray(rec)
+	return translators.InputJob{JobID: id, Owner: rec.GetJob().GetOwner(), Position: element}
+}
+
+// record is a job's record as it is, from memory where it is kept.
+func (e *Engine) record(id string) (*storev1.JobRecord, error) {
+	if rec := e.mem.record(id); rec != nil {
+		return rec, nil
 	}
-	if rec := m.ended[id]; rec != nil {
-		return rec.GetJob(), nil
-	}
-	return e.store.Job(id)
+	var rec *storev1.JobRecord
+	err := e.store.View(func(tx *store.Tx) error {
+		if rec = tx.Record(id); rec == nil || isCarrier(rec) {
+			return fmt.Errorf("%w: %q", store.ErrNotFound, id)
+		}
+		return nil
+	})
+	return rec, err
 }
 
 // kids are an array's instances in order; nil of any other job.
-func (e *Engine) kids(job *dagbridgev1.Job) ([]*dagbridgev1.Job, error) {
+func (e *Engine) kids(job *dagbridgev1.Job) ([]*storev1.JobRecord, error) {
 	if len(job.GetCounts()) == 0 {
 		return nil, nil
 	}
-	var kids []*dagbridgev1.Job
+	var kids []*storev1.JobRecord
 	err := e.store.View(func(tx *store.Tx) error {
 		tx.Children(job.GetId(), func(id string) bool {
-			kids = append(kids, tx.Record(id).GetJob())
+			kids = append(kids, tx.Record(id))
 			return true
 		})
 		return nil

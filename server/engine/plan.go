@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -83,10 +84,26 @@ func (p *prepared) plannedTask(one *planned) *dagbridgev1.Plan_PlannedTask {
 	sub.Inputs = p.inputs(one)
 	rendering, faults := one.cluster.Backend.Render(sub)
 	text := cmp.Or(rendering.Text, faults.Error())
+	if n := p.together(one); n > 1 {
+		rendering.Notices = append(rendering.Notices, fmt.Sprintf("goes in as one element of an array of %d tasks that differ only in their programs (fold: off keeps them apart)", n))
+	}
+	if one.chunk > 0 {
+		rendering.Notices = append(rendering.Notices, fmt.Sprintf("goes in as arrays of %d instances at most, of which this is the first", one.chunk))
+	}
 	return &dagbridgev1.Plan_PlannedTask{
 		Task: one.task.GetKey().GetTask(), MapIndex: one.task.GetKey().GetMapIndex(), Cluster: one.cluster.Name, NativeText: text,
 		Held: one.verdict.Held, Why: one.verdict.Why, Notices: rendering.Notices, Instances: int32(len(one.task.GetArray().GetItems())),
 	}
+}
+
+// together is how many tasks go in as one array with a task, itself included.
+func (p *prepared) together(one *planned) (n int) {
+	for _, other := range p.tasks {
+		if one.fold > 0 && other.fold == one.fold {
+			n++
+		}
+	}
+	return n
 }
 
 // inputs are the outputs of upstream tasks on the same cluster, where it is one whose jobs read each other's.

@@ -32,6 +32,10 @@ type planned struct {
 	upstream []int
 	// unrolled: its instances go one by one.
 	unrolled bool
+	// chunk is how many of its instances a native array takes, where that is not all of them; else 0.
+	chunk int
+	// fold numbers, from 1, the tasks that go in together as one array; 0: it goes in by itself.
+	fold int
 	// hold, batch: see storev1.JobRecord. A batch is numbered from 1 within the workflow; 0: none.
 	hold  bool
 	batch int
@@ -71,6 +75,7 @@ func prepare(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (
 	}
 	p.order = graph.Order(w.GetTasks())
 	p.judge(around)
+	p.fold()
 	p.group()
 	return p, nil
 }
@@ -105,32 +110,44 @@ func faultIn(faults translators.Faults, field string) bool {
 
 // renderFaults are what the task's cluster cannot say. Instances of an array that go one by one are tried on the first.
 func renderFaults(field string, one *planned) translators.Faults {
-	faults := one.cluster.Backend.Check(one.submission())
+	var faults translators.Faults
+	for _, sub := range one.submissions() {
+		if faults = one.cluster.Backend.Check(sub); len(faults) > 0 {
+			break
+		}
+	}
 	for i := range faults {
 		faults[i].Field = field + "." + strings.TrimPrefix(faults[i].Field, "task.")
 	}
 	return faults
 }
 
-// submission is the task as it would be submitted, before it has a job.
-func (one *planned) submission() translators.Submission {
+// submission is the task as it would be submitted, before it has a job; of a large array its first chunk.
+func (one *planned) submission() translators.Submission { return one.submissions()[0] }
+
+// submissions are all the chunks.
+func (one *planned) submissions() []translators.Submission {
 	id := one.blankID()
 	job := &dagbridgev1.Job{Id: id, Key: one.task.GetKey(), TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid(), User: one.user}
 	sub := translators.Submission{Token: token(id, 1), Job: job, Task: one.task, Hold: one.hold}
-	items := len(one.task.GetArray().GetItems())
-	switch {
-	case items == 0:
-	case one.unrolled || one.cluster.Backend.Capabilities().MaxArraySize < items:
-		sub.Task = graph.InstanceTask(one.task, 0)
-	default:
-		sub.MaxParallel = int(one.task.GetArray().GetMaxParallel())
-		for i := range items {
-			sub.Instances = append(sub.Instances, translators.Instance{
-				Position: i, JobID: id, MapIndex: graph.MapIndex(i), Item: one.task.GetArray().GetItems()[i],
-			})
-		}
+	items, size := one.task.GetArray().GetItems(), one.cluster.Backend.Capabilities().MaxArraySize
+	if len(items) == 0 {
+		return []translators.Submission{sub}
 	}
-	return sub
+	if one.unrolled || size == 0 {
+		sub.Task = graph.InstanceTask(one.task, 0)
+		return []translators.Submission{sub}
+	}
+	sub.MaxParallel = int(one.task.GetArray().GetMaxParallel())
+	var all []translators.Submission
+	for from := 0; from < len(items); from += size {
+		chunk := sub
+		for i, item := range items[from:min(from+size, len(items))] {
+			chunk.Instances = append(chunk.Instances, translators.Instance{Position: i, JobID: id, MapIndex: graph.MapIndex(from + i), Item: item})
+		}
+		all = append(all, chunk)
+	}
+	return all
 }
 
 // blankID stands for the id of a job that is not made yet: each task's own, so that texts submitted by hand do not take each
@@ -167,17 +184,41 @@ func (p *prepared) judge(around surroundings) {
 	for _, i := range p.order {
 		one := p.tasks[i]
 		one.verdict = verdicts[i]
-		items := len(one.task.GetArray().GetItems())
-		one.unrolled = items > 0 && (items > one.cluster.Backend.Capabilities().MaxArraySize || one.verdict.Held && sameIndex(one.task))
-		if one.unrolled && !one.verdict.Held && len(one.task.GetUpstream()) > 0 {
-			one.holdBecause("the array goes one by one here")
-		}
-		for _, u := range one.upstream {
-			if u >= 0 && p.tasks[u].unrolled && !one.verdict.Held {
+		for k, u := range one.upstream {
+			switch {
+			case u < 0 || one.verdict.Held || !one.verdict.Edges[k].Native:
+			case p.tasks[u].unrolled:
 				one.holdBecause(p.tasks[u].task.GetKey().GetTask() + " goes one by one")
+			case p.tasks[u].chunk > 0 && (one.verdict.Any || !ofChunks(one.verdict.Edges[k].Type)):
+				one.holdBecause(fmt.Sprintf("%s goes in several arrays, of which the scheduler cannot say together: %s", p.tasks[u].task.GetKey().GetTask(), one.verdict.Edges[k].Type))
 			}
 		}
+		if one.split(); one.unrolled && !one.verdict.Held && len(one.task.GetUpstream()) > 0 {
+			one.holdBecause("the array goes one by one here")
+		}
 	}
+}
+
+// split says how an array goes in: as one native array, in chunks, or one by one, where the cluster has no arrays, or each
+// instance waits here for its own upstream, or fewer may run at once than there are chunks.
+func (one *planned) split() {
+	array, size := one.task.GetArray(), one.cluster.Backend.Capabilities().MaxArraySize
+	items := len(array.GetItems())
+	switch {
+	case items == 0:
+	case size == 0 || one.verdict.Held && sameIndex(one.task):
+		one.unrolled = true
+	case items > size:
+		chunks, parallel := (items+size-1)/size, int(array.GetMaxParallel())
+		if one.unrolled = parallel > 0 && parallel < chunks; !one.unrolled {
+			one.chunk = size
+		}
+	}
+}
+
+// ofChunks: a dependency on each chunk of an array says the same as one on all of it.
+func ofChunks(kind translators.DependencyType) bool {
+	return kind == translators.AfterOK || kind == translators.AfterAny || kind == translators.AfterCorr
 }
 
 // holdBecause overrules a native verdict.
@@ -245,7 +286,21 @@ func (p *prepared) group() {
 			}
 		}
 	}
+	// Tasks that go in together are one native job.
+	first := map[int]int{}
 	for i, one := range p.tasks {
+		if f := one.fold; f > 0 {
+			if _, there := first[f]; !there {
+				first[f] = i
+			}
+			root[find(i)] = find(first[f])
+			hasChild[first[f]] = hasChild[first[f]] || hasChild[i]
+		}
+	}
+	for i, one := range p.tasks {
+		if one.fold > 0 {
+			hasChild[i] = hasChild[first[one.fold]]
+		}
 		if hasChild[i] || hasParent[i] {
 			one.batch = find(i) + 1
 		}

@@ -38,7 +38,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 		return
 	case obs.Reason == reasonMarked:
 		t.note(id, obs)
-		t.again(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" came to light when its token was no longer to start; it ran nothing, and another is submitted", 0)
+		t.renew(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" came to light when its token was no longer to start; it ran nothing, and another is submitted", 0)
 		return
 	case obs.Reason == reasonPremature:
 		t.note(id, obs)
@@ -161,10 +161,30 @@ func (t *txn) verdict(n *node, state dagbridgev1.Job_State, reason, message stri
 	return state, reason, message
 }
 
-// again starts another attempt of a job, or of an array's instance, after a pause.
+// again starts another attempt of a job that has started, after a pause. An array's instance goes in again with those of its
+// native array that have to, once all others have ended. A task that went in with others goes on by itself: it knows nothing
+// of them.
 func (t *txn) again(n *node, id, reason, message string, pause time.Duration) {
+	if rec := t.rec(id); id != n.id() && rec.GetJob().GetParent() == "" {
+		t.leave(n, id)
+	}
+	t.renew(n, id, reason, message, pause)
+}
+
+// leave takes a job out of the native array that it went in with.
+func (t *txn) leave(n *node, id string) {
+	element := t.rec(id).GetElement()
+	t.change(id, func(rec *storev1.JobRecord) {
+		rec.Carrier, rec.Element, rec.Ready = "", 0, true
+	})
+	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Carried[element] = "" })
+}
+
+// renew starts another attempt, after a pause; of a job in a native array in the same one, so that it waits for what that does.
+func (t *txn) renew(n *node, id, reason, message string, pause time.Duration) {
 	notBefore := t.now.Add(pause)
-	if id != n.id() {
+	alone := t.rec(id).GetCarrier() == ""
+	if !alone {
 		t.renewed[n.id()] = true
 		t.parent(n.id())
 	}
@@ -181,7 +201,7 @@ func (t *txn) again(n *node, id, reason, message string, pause time.Duration) {
 		if pause > 0 {
 			rec.NotBefore = stamp(notBefore)
 		}
-		if id == n.id() {
+		if alone {
 			nextAttempt(rec, following(n.task, current(rec)))
 		}
 	})
@@ -203,21 +223,21 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 	parent.NotBefore = nil
 	var again []*storev1.JobRecord
 	next := &dagbridgev1.Attempt{}
-	for pos, id := range n.kids {
+	t.elements(n, func(element int, id string) {
 		kid := t.rec(id)
 		if kid.GetJob().GetState() != dagbridgev1.Job_ACCEPTED {
 			if kid.GetCleanup() { // the attempt that was watched counts no more
 				t.change(id, func(rec *storev1.JobRecord) { rec.Cleanup = false })
 			}
-			continue
+			return
 		}
-		parent.Positions = append(parent.Positions, int32(pos))
+		parent.Positions = append(parent.Positions, int32(element))
 		if kid.GetNotBefore() != nil && kid.GetNotBefore().AsTime().After(parent.GetNotBefore().AsTime()) {
 			parent.NotBefore = kid.GetNotBefore()
 		}
 		next = together(next, following(n.task, current(kid)))
 		again = append(again, proto.CloneOf(kid))
-	}
+	})
 	current(parent).State = dagbridgev1.Job_FAILED
 	nextAttempt(parent, next)
 	parent.Job.NativeId = ""
@@ -232,12 +252,12 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 // hold: the scheduler gave up a native dependency that still counts. The job waits here from now on.
 func (t *txn) hold(n *node, why string) {
 	if at := current(t.rec(n.id())); n.isArray() {
-		// One instance tells for all: none of them has run, or will.
-		for _, kid := range n.kids {
-			if state := t.rec(kid).GetJob().GetState(); !graph.IsTerminal(state) && state != dagbridgev1.Job_ACCEPTED && current(t.rec(kid)).GetToken() == at.GetToken() {
-				t.again(n, kid, "UPSTREAM", why, 0)
+		// One element tells for all: none of them has run, or will.
+		t.elements(n, func(_ int, id string) {
+			if state := t.rec(id).GetJob().GetState(); !graph.IsTerminal(state) && state != dagbridgev1.Job_ACCEPTED && current(t.rec(id)).GetToken() == at.GetToken() {
+				t.renew(n, id, "UPSTREAM", why, 0)
 			}
-		}
+		})
 	} else {
 		t.again(n, n.id(), "UPSTREAM", why, 0)
 	}

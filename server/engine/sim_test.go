@@ -75,10 +75,12 @@ type sim struct {
 	w    *world
 	name string
 	// slurmLike: dependencies and arrays.
+	slurmLike  bool
+	accounting bool
+	// arraySize is how many elements an array has at most.
+	arraySize int
 	// impersonates: see backend.Capabilities.
 	impersonates bool
-	slurmLike    bool
-	accounting   bool
 
 	down bool
 	// rate is how many jobs of a call are taken; the others' turns come second by second. 0: all are.
@@ -138,7 +140,7 @@ type simJob struct {
 
 func newSim(w *world, name string, slurmLike bool) *sim {
 	return &sim{
-		w: w, name: name, slurmLike: slurmLike, accounting: rapid.Bool().Draw(w.t, name+" accounting"), nextID: 1,
+		w: w, name: name, slurmLike: slurmLike, accounting: rapid.Bool().Draw(w.t, name+" accounting"), nextID: 1, arraySize: 100,
 		start: map[string]marker{}, succeeded: map[string]bool{}, cancelled: map[string]bool{}, unreadable: map[string]bool{}, exit: map[string]int32{},
 	}
 }
@@ -149,7 +151,7 @@ func (s *sim) Kind() string { return "sim" }
 
 func (s *sim) Capabilities() backend.Capabilities {
 	if s.slurmLike {
-		return backend.Capabilities{Dependencies: true, MaxArraySize: 100, Impersonates: s.impersonates}
+		return backend.Capabilities{Dependencies: true, MaxArraySize: s.arraySize, Impersonates: s.impersonates}
 	}
 	return backend.Capabilities{}
 }

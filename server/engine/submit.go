@@ -152,7 +152,7 @@ func (t *txn) recorded(c *cluster, n *node, sub translators.Submission, r backen
 		current(rec).Indices = indices(sub.Instances)
 	})
 	for _, in := range sub.Instances {
-		if settled(t.rec(in.JobID)) {
+		if kid := t.rec(in.JobID); settled(kid) || kid.GetCarrier() != n.id() {
 			continue
 		}
 		t.change(in.JobID, func(kid *storev1.JobRecord) {
@@ -167,7 +167,7 @@ func (t *txn) native(rec *storev1.JobRecord, id string, submitTime time.Time, di
 	job, at := rec.GetJob(), current(rec)
 	at.NativeId, at.SubmitTime, at.NativeDigest = id, stamp(submitTime), digest
 	job.NativeId, job.SubmitTime = id, stamp(submitTime)
-	if graph.IsTerminal(job.GetState()) || len(job.GetCounts()) > 0 {
+	if graph.IsTerminal(job.GetState()) || len(job.GetCounts()) > 0 || isCarrier(rec) {
 		return // an array's own state follows from its instances
 	}
 	at.State, job.State, job.Reason, job.Message = dagbridgev1.Job_SUBMITTED, dagbridgev1.Job_SUBMITTED, "", ""

@@ -24,10 +24,12 @@ type txn struct {
 	now time.Time
 	// touched are the keys whose dependents have to be looked at before the transaction is complete.
 	touched map[string]bool
-	// parents are arrays' parents, changed clones, put once at the end however many instances moved.
+	// parents are arrays' parents and carriers, changed clones, put once at the end however many of their jobs moved.
 	parents map[string]*storev1.JobRecord
-	// renewed are arrays of which an instance is to have another attempt.
+	// renewed are native arrays of which an element is to have another attempt.
 	renewed map[string]bool
+	// thinned are native arrays of which a job has been cancelled.
+	thinned map[string]bool
 	// batches may be complete now.
 	batches map[string]bool
 	// admitted are the nodes of jobs that this transaction makes.
@@ -73,8 +75,8 @@ func (t *txn) change(id string, fn func(*storev1.JobRecord)) *storev1.JobRecord 
 	after := proto.CloneOf(before)
 	fn(after)
 	t.batches[before.GetBatch()] = true
-	if from, to := before.GetJob().GetState(), after.GetJob().GetState(); from != to {
-		t.moved(after, from, to)
+	if before.GetJob().GetState() != after.GetJob().GetState() || before.GetCarrier() != after.GetCarrier() {
+		t.moved(before, after)
 	}
 	if t.parents[id] != nil {
 		t.parents[id] = after
@@ -84,38 +86,56 @@ func (t *txn) change(id string, fn func(*storev1.JobRecord)) *storev1.JobRecord 
 	return after
 }
 
-// moved: a job's state has changed; its array's parent and its dependents may follow.
-func (t *txn) moved(rec *storev1.JobRecord, from, to dagbridgev1.Job_State) {
-	job := rec.GetJob()
-	if !graph.CanMove(from, to) {
-		t.e.log.Error("a move that the state table does not know", "job", job.GetId(), "from", from, "to", to)
+// moved: a job's state has changed, or its place; its array's parent, its carrier and its dependents may follow.
+func (t *txn) moved(before, after *storev1.JobRecord) {
+	job, from, to := after.GetJob(), before.GetJob().GetState(), after.GetJob().GetState()
+	if from != to {
+		if !graph.CanMove(from, to) {
+			t.e.log.Error("a move that the state table does not know", "job", job.GetId(), "from", from, "to", to)
+		}
+		t.touched[graph.KeyString(job.GetKey())] = true
+		if graph.IsTerminal(to) && job.EndTime == nil {
+			job.EndTime = stamp(t.now)
+		}
 	}
-	t.touched[graph.KeyString(job.GetKey())] = true
-	if graph.IsTerminal(to) && job.EndTime == nil {
-		job.EndTime = stamp(t.now)
+	for _, owner := range owners(before) {
+		t.count(owner, from, -1)
 	}
-	if job.GetParent() == "" {
-		return
+	for _, owner := range owners(after) {
+		t.count(owner, to, 1)
 	}
-	parent := t.parent(job.GetParent())
-	counts := parent.Job.Counts
-	if counts == nil {
-		counts = map[string]int32{}
-		parent.Job.Counts = counts
-	}
-	if counts[from.String()]--; counts[from.String()] <= 0 {
-		delete(counts, from.String())
-	}
-	counts[to.String()]++
 }
 
-// parent is an array's parent, to be settled and put at the end of the transaction.
+// count keeps how many jobs of an array's parent, or of a carrier, are in a state.
+func (t *txn) count(owner string, state dagbridgev1.Job_State, by int32) {
+	job := t.parent(owner).GetJob()
+	if job.Counts == nil {
+		job.Counts = map[string]int32{}
+	}
+	if job.Counts[state.String()] += by; job.Counts[state.String()] <= 0 {
+		delete(job.Counts, state.String())
+	}
+}
+
+// parent is an array's parent, or a carrier, to be settled and put at the end of the transaction.
 func (t *txn) parent(id string) *storev1.JobRecord {
 	if t.parents[id] == nil {
 		t.parents[id] = proto.CloneOf(t.rec(id))
 	}
 	t.touched[graph.KeyString(t.parents[id].GetJob().GetKey())] = true
 	return t.parents[id]
+}
+
+// elements calls fn for the jobs that are in a unit's native array, in order; those that have gone on by themselves are not.
+func (t *txn) elements(n *node, fn func(element int, id string)) {
+	if !n.isArray() {
+		return
+	}
+	for element, id := range n.kids {
+		if id != "" && t.rec(id).GetCarrier() == n.id() {
+			fn(element, id)
+		}
+	}
 }
 
 // states of an array's instances, from its parent's counts.
@@ -130,15 +150,14 @@ func states(counts map[string]int32) map[dagbridgev1.Job_State]int {
 // finish settles dependents until nothing moves any more, and puts the arrays' parents.
 func (t *txn) finish() {
 	for len(t.touched) > 0 {
-		keys := slices.Sorted(maps.Keys(t.touched))
-		clear(t.touched)
+		keys := t.touched
+		t.touched = map[string]bool{}
 		t.settleParents()
-		for _, key := range keys {
-			for _, n := range t.dependents(key) {
-				t.evaluate(n)
-			}
+		for _, n := range t.dependents(keys) {
+			t.evaluate(n)
 		}
 	}
+	t.cancelArrays()
 	batches := slices.Sorted(maps.Keys(t.batches))
 	for _, batch := range batches {
 		t.release(batch)
@@ -153,7 +172,7 @@ func (t *txn) settleParents() {
 	for _, parent := range t.parents {
 		job := parent.GetJob()
 		by := states(job.GetCounts())
-		if by[dagbridgev1.Job_ACCEPTED] > 0 && by[dagbridgev1.Job_SUBMITTED]+by[dagbridgev1.Job_RUNNING] == 0 && (current(parent).GetNativeId() != "" || t.renewed[job.GetId()]) {
+		if by[dagbridgev1.Job_ACCEPTED] > 0 && by[dagbridgev1.Job_SUBMITTED]+by[dagbridgev1.Job_RUNNING] == 0 && (current(parent).GetNativeId() != "" || t.renewed[job.GetId()]) && !t.lookedFor(parent) {
 			t.nextArrayAttempt(parent)
 			delete(t.renewed, job.GetId())
 		}
@@ -167,20 +186,34 @@ func (t *txn) settleParents() {
 		switch {
 		case graph.IsTerminal(to):
 			job.EndTime = stamp(t.now)
+			// Its elements have ended here one by one, and a request for it may still arrive.
+			parent.Cleanup = parent.GetCleanup() || isUnit(parent) && current(parent).GetNativeId() == "" && t.e.mem.mayBeThere(job.GetId())
 			job.Reason, job.Message = "", ""
 			if to != dagbridgev1.Job_SUCCEEDED {
 				job.Reason, job.Message = "INSTANCES", fmt.Sprintf("instances by state: %s", countsText(job.GetCounts()))
 			}
-			t.awaitTry(parent, t.e.mem.node(job.GetId()).task)
+			if !isCarrier(parent) {
+				t.awaitTry(parent, t.e.mem.node(job.GetId()).task)
+			}
 		case to == dagbridgev1.Job_RUNNING:
 			job.EndTime = nil
-			if job.GetStartTime() == nil {
+			if job.GetStartTime() == nil && begun(parent) {
 				job.StartTime = stamp(t.now)
 			}
 		default:
 			job.EndTime = nil
 		}
 	}
+}
+
+// begun: it runs, or of an array some element does or has, so its rule has held.
+func begun(rec *storev1.JobRecord) bool {
+	counts := rec.GetJob().GetCounts()
+	if len(counts) == 0 {
+		return rec.GetJob().GetState() == dagbridgev1.Job_RUNNING
+	}
+	by := states(counts)
+	return by[dagbridgev1.Job_RUNNING]+by[dagbridgev1.Job_SUCCEEDED]+by[dagbridgev1.Job_FAILED]+by[dagbridgev1.Job_LOST] > 0
 }
 
 func countsText(counts map[string]int32) string {
@@ -192,11 +225,11 @@ func countsText(counts map[string]int32) string {
 	return strings.Join(parts, ", ")
 }
 
-// dependents are those with an edge to a key: live ones, and those this transaction admits.
-func (t *txn) dependents(key string) []*node {
-	some := t.e.mem.dependents(key)
+// dependents are those with an edge to one of some keys: live ones, and those this transaction admits.
+func (t *txn) dependents(keys map[string]bool) []*node {
+	some := t.e.mem.dependents(keys)
 	for _, n := range t.admitted {
-		if slices.ContainsFunc(n.ups, func(u upstream) bool { return u.key == key }) {
+		if slices.ContainsFunc(n.ups, func(u upstream) bool { return keys[u.key] }) {
 			some = append(some, n)
 		}
 	}
@@ -207,11 +240,14 @@ func (t *txn) dependents(key string) []*node {
 func (t *txn) evaluate(n *node) {
 	rec := t.rec(n.id())
 	job := rec.GetJob()
-	if graph.IsTerminal(job.GetState()) || rec.GetReady() && (!rec.GetNative() || job.GetState() == dagbridgev1.Job_RUNNING) ||
-		n.isArray() && rec.GetUnrolled() {
+	if graph.IsTerminal(job.GetState()) || rec.GetReady() && (!rec.GetNative() || begun(rec) && !n.elementwise()) || !isUnit(rec) {
 		return
 	}
-	decision, because := t.decide(n)
+	if n.elementwise() {
+		t.evaluateElements(n)
+		return
+	}
+	decision, because := t.decide(n, -1)
 	switch decision {
 	case graph.Wait:
 	case graph.Run:
@@ -236,8 +272,9 @@ func (t *txn) evaluate(n *node) {
 	}
 }
 
-// decide is the trigger rule's word, and a sentence on which upstream brought it about.
-func (t *txn) decide(n *node) (graph.Decision, string) {
+// decide is the trigger rule's word, and a sentence on which upstream brought it about; for the element that an array has at
+// a position, with -1 for all of a unit.
+func (t *txn) decide(n *node, position int) (graph.Decision, string) {
 	var counts graph.Counts
 	started, timed := true, false
 	because := ""
@@ -262,13 +299,16 @@ func (t *txn) decide(n *node) (graph.Decision, string) {
 			timed = timed || u.edge.GetDelay() != nil
 			continue
 		}
+		if len(up.GetJob().GetCounts()) > 0 && position >= 0 && u.edge.GetInstances() == dagbridgev1.Edge_SAME_INDEX {
+			if up = t.rec(t.instance(u.id, position)); up == nil {
+				continue
+			}
+		}
 		tryAgain := mayBeTriedAgain(up, t.now)
 		timed = timed || tryAgain
 		if c := up.GetJob().GetCounts(); len(c) > 0 && !tryAgain {
 			for state, k := range states(c) {
-				for range k {
-					counts.Add(state, u.setup)
-				}
+				counts.AddSome(k, state, u.setup)
 				blame(up, u.task, state)
 			}
 			continue
@@ -326,19 +366,15 @@ func (t *txn) branchedAway(n *node) string {
 // it can never start, and is cancelled until it is proven dead.
 func (t *txn) endByRule(n *node, state dagbridgev1.Job_State, reason, message string) {
 	state, reason, message = t.verdict(n, state, reason, message)
-	for _, id := range n.kids {
-		t.end(id, state, reason, message)
-	}
+	t.elements(n, func(_ int, id string) { t.end(id, state, reason, message) })
 	t.end(n.id(), state, reason, message)
 }
 
 // end ends a job here, whatever its native job does; what is native is cleaned up.
 func (t *txn) end(id string, state dagbridgev1.Job_State, reason, message string) {
 	rec := t.rec(id)
-	parent := rec.GetJob().GetParent()
-	unit := parent == "" && !rec.GetUnrolled() || parent != "" && t.rec(parent).GetUnrolled()
-	native := unit && (current(rec).GetNativeId() != "" || t.e.mem.mayBeThere(id))
-	array := len(rec.GetJob().GetCounts()) > 0
+	native := isUnit(rec) && (current(rec).GetNativeId() != "" || t.e.mem.mayBeThere(id))
+	array := len(rec.GetJob().GetCounts()) > 0 || isCarrier(rec)
 	if graph.IsTerminal(rec.GetJob().GetState()) || array && !native {
 		return
 	}

@@ -99,7 +99,7 @@ func (s *Store) Changes(after uint64, max int) (found []Change, last uint64, err
 			if newest[id] != seq {
 				continue
 			}
-			if rec := tx.Record(formatID([]byte(id))); rec != nil {
+			if rec := tx.Record(formatID([]byte(id))); rec != nil && !isCarrier(rec) {
 				found = append(found, Change{seq, rec.GetJob()})
 			}
 		}

@@ -16,6 +16,7 @@ import (
 const (
 	listLive          = 'a' // jobs that have not ended, or have something left to clean up
 	listLiveInstances = 'b' // the same of array instances
+	listLiveCarriers  = 'k' // the same of carriers
 	listEnded         = 'e' // state (1 byte): jobs that ended so
 	listChildren      = 'c' // parent's id: the instances of an array
 	listRunJobs       = 'r' // run id: jobs of a run
@@ -64,6 +65,9 @@ func ended(state dagbridgev1.Job_State) bool { return state >= dagbridgev1.Job_S
 // live: the engine still has something to do.
 func live(rec *storev1.JobRecord) bool { return !ended(rec.GetJob().GetState()) || rec.GetCleanup() }
 
+// isCarrier: the record is a native array and no job.
+func isCarrier(rec *storev1.JobRecord) bool { return len(rec.GetCarried()) > 0 }
+
 // index is every index entry of a record.
 func index(rec *storev1.JobRecord) []entry {
 	if rec == nil {
@@ -74,6 +78,12 @@ func index(rec *storev1.JobRecord) []entry {
 	var entries []entry
 	add := func(b bucket, key, value []byte) { entries = append(entries, entry{b, key, value}) }
 
+	if isCarrier(rec) { // nobody's job
+		if live(rec) {
+			add(lists, list(listLiveCarriers, nil, id), nil)
+		}
+		return entries
+	}
 	key := appendTaskKey(nil, job.GetKey())
 	name := func(try int32, uid string) {
 		add(names, append(appendInt32(append(bytes.Clone(key), nameByAge), try), id...), nil)

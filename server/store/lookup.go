@@ -10,9 +10,11 @@ import (
 func (s *Store) Job(id string) (*dagbridgev1.Job, error) {
 	var job *dagbridgev1.Job
 	err := s.View(func(tx *Tx) error {
-		if job = tx.Record(id).GetJob(); job == nil {
+		rec := tx.Record(id)
+		if rec == nil || isCarrier(rec) {
 			return fmt.Errorf("%w: %q", ErrNotFound, id)
 		}
+		job = rec.GetJob()
 		return nil
 	})
 	return job, err

@@ -117,10 +117,10 @@ func (tx *Tx) Children(parentID string, fn func(id string) bool) {
 }
 
 // Live calls fn for the records that are not at their end or have something left to clean up, until it returns false:
-// oldest first, array instances after all others.
+// oldest first, carriers after the others, array instances last.
 func (tx *Tx) Live(fn func(*storev1.JobRecord) bool) {
 	more := true
-	for _, tag := range []byte{listLive, listLiveInstances} {
+	for _, tag := range []byte{listLive, listLiveCarriers, listLiveInstances} {
 		tx.each(lists, []byte{tag}, func(key []byte) bool {
 			more = more && fn(tx.Record(formatID(key[1:])))
 			return more

@@ -88,7 +88,7 @@ func AskingFor(t *dagbridgev1.Task, memory string, limit *durationpb.Duration) *
 	if memory == "" && limit == nil {
 		return t
 	}
-	asking := shallow(t)
+	asking := Shallow(t)
 	asking.Resources = proto.CloneOf(t.GetResources())
 	if asking.Resources == nil {
 		asking.Resources = &dagbridgev1.Resources{}

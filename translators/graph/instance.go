@@ -16,7 +16,7 @@ func MapIndex(position int) []int32 { return []int32{int32(position)} }
 // common are shared with the array's task, not copied: both are to be left as they are.
 func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
 	item := t.GetArray().GetItems()[position]
-	instance := shallow(t)
+	instance := Shallow(t)
 	instance.Array = nil
 	instance.Key = unmapped(t.GetKey())
 	instance.Key.MapIndex = MapIndex(position)
@@ -39,8 +39,8 @@ func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
 	return instance
 }
 
-// shallow is a copy of a task that shares all of its parts.
-func shallow(t *dagbridgev1.Task) *dagbridgev1.Task {
+// Shallow is a copy of a task that shares all of its parts: both are to be left as they are.
+func Shallow(t *dagbridgev1.Task) *dagbridgev1.Task {
 	copied := &dagbridgev1.Task{}
 	t.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		copied.ProtoReflect().Set(field, value)

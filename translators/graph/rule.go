@@ -39,26 +39,29 @@ type Counts struct {
 }
 
 // Add counts one upstream. CANCELLED and LOST count as failed: whatever comes after cannot rely on either.
-func (c *Counts) Add(s dagbridgev1.Job_State, setup bool) {
-	c.Total++
+func (c *Counts) Add(s dagbridgev1.Job_State, setup bool) { c.AddSome(1, s, setup) }
+
+// AddSome counts several upstreams that are alike, as the instances of an array are.
+func (c *Counts) AddSome(n int, s dagbridgev1.Job_State, setup bool) {
+	c.Total += n
 	if setup {
-		c.SetupTotal++
+		c.SetupTotal += n
 	}
 	switch s {
 	case succeeded:
-		c.Success++
+		c.Success += n
 		if setup {
-			c.SetupSuccess++
+			c.SetupSuccess += n
 		}
 	case skipped:
-		c.Skipped++
+		c.Skipped += n
 		if setup {
-			c.SetupSkipped++
+			c.SetupSkipped += n
 		}
 	case upstreamFailed:
-		c.UpstreamFailed++
+		c.UpstreamFailed += n
 	case failed, cancelled, lost:
-		c.Failed++
+		c.Failed += n
 	}
 }
 

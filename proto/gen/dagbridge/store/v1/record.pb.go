@@ -110,15 +110,18 @@ type JobRecord struct {
 	// Of an array's instance: its position in the items.
 	Position int32 `protobuf:"varint,15,opt,name=position,proto3" json:"position,omitempty"`
 	// The record whose native job, an array, this one is an element of, and the element's index in it; empty when the record
-	// has a native job of its own, or none.
+	// has a native job of its own, or none. An array's instance is an element of its parent's, or of a carrier's.
 	Carrier string `protobuf:"bytes,23,opt,name=carrier,proto3" json:"carrier,omitempty"`
 	Element int32  `protobuf:"varint,24,opt,name=element,proto3" json:"element,omitempty"`
-	// Of a record that is nothing but a native array, for a chunk of a large array or for tasks that go in together: the jobs
-	// in it, by element. Such a record has no key and is in no list.
+	// Of a carrier, a record that is nothing but a native array, for a chunk of a large array or for tasks that go in together:
+	// the jobs in it, by element; empty where one has gone on by itself. A carrier is in no list and has no name; its key is
+	// its first job's.
 	Carried []string `protobuf:"bytes,25,rep,name=carried,proto3" json:"carried,omitempty"`
+	// Of a carrier: how many of its elements run at once. 0: any number.
+	MaxParallel int32 `protobuf:"varint,28,opt,name=max_parallel,json=maxParallel,proto3" json:"max_parallel,omitempty"`
 	// Retries used of those for infrastructure.
 	InfrastructureRetries int32 `protobuf:"varint,26,opt,name=infrastructure_retries,json=infrastructureRetries,proto3" json:"infrastructure_retries,omitempty"`
-	// Of an array's parent: its instances are native jobs of their own, since the cluster has no arrays or none so large.
+	// Of an array's parent: it has no native job; its instances have native jobs of their own, or are elements of carriers.
 	Unrolled bool `protobuf:"varint,17,opt,name=unrolled,proto3" json:"unrolled,omitempty"`
 	// The current attempt was submitted held, so it is for the gateway to release it; other holds are somebody else's.
 	Held bool `protobuf:"varint,18,opt,name=held,proto3" json:"held,omitempty"`
@@ -283,6 +286,13 @@ func (x *JobRecord) GetCarried() []string {
 	return nil
 }
 
+func (x *JobRecord) GetMaxParallel() int32 {
+	if x != nil {
+		return x.MaxParallel
+	}
+	return 0
+}
+
 func (x *JobRecord) GetInfrastructureRetries() int32 {
 	if x != nil {
 		return x.InfrastructureRetries
@@ -394,7 +404,7 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\x90\a\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xb3\a\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
 	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
@@ -414,7 +424,8 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\bposition\x18\x0f \x01(\x05R\bposition\x12\x18\n" +
 	"\acarrier\x18\x17 \x01(\tR\acarrier\x12\x18\n" +
 	"\aelement\x18\x18 \x01(\x05R\aelement\x12\x18\n" +
-	"\acarried\x18\x19 \x03(\tR\acarried\x125\n" +
+	"\acarried\x18\x19 \x03(\tR\acarried\x12!\n" +
+	"\fmax_parallel\x18\x1c \x01(\x05R\vmaxParallel\x125\n" +
 	"\x16infrastructure_retries\x18\x1a \x01(\x05R\x15infrastructureRetries\x12\x1a\n" +
 	"\bunrolled\x18\x11 \x01(\bR\bunrolled\x12\x12\n" +
 	"\x04held\x18\x12 \x01(\bR\x04held\x12B\n" +
