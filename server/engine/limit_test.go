@@ -16,7 +16,7 @@ func TestJobsWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.hpc.rate = 2
-	w := &dagbridgev1.Workflow{Run: &dagbridgev1.Run{Orchestrator: "airflow", Workflow: "ml", Run: "manual__1"}}
+	w := &dagbridgev1.Workflow{Run: &dagbridgev1.Run{Orchestrator: "airflow", Workflow: "ml", Run: "manual__1"}, Fold: "off"}
 	for i := range 6 {
 		w.Tasks = append(w.Tasks, &dagbridgev1.Task{Key: &dagbridgev1.TaskKey{Task: fmt.Sprintf("t%d", i)}, Command: &dagbridgev1.Command{Argv: []string{"true"}}})
 	}

@@ -31,6 +31,8 @@ const reasonDependency = "DEPENDENCY"
 func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end ending) {
 	rec := t.rec(id)
 	switch {
+	case obs.State == dagbridgev1.Job_CANCELLED && obs.StartTime.IsZero() && t.mayRunElsewhere(n):
+		return
 	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature || obs.Reason == reasonMarked):
 		obs.State, obs.Reason, obs.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the program started"
 	case obs.Reason == reasonDuplicate:
@@ -213,7 +215,7 @@ func nextAttempt(rec *storev1.JobRecord, next *dagbridgev1.Attempt) {
 	next.Number = int32(len(job.GetAttempts())) + 1
 	next.Cluster, next.State, next.Token = job.GetCluster(), dagbridgev1.Job_ACCEPTED, token(job.GetId(), next.GetNumber())
 	job.Attempts = append(job.GetAttempts(), next)
-	rec.Suspect, rec.Hold, rec.Held, rec.Batch = false, false, false, ""
+	rec.Suspect, rec.Resubmitted, rec.Hold, rec.Held, rec.Batch = false, false, false, false, ""
 }
 
 // nextArrayAttempt submits again, as one array, the instances that are to have another attempt. All others have ended.

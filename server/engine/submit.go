@@ -147,6 +147,7 @@ func (t *txn) recorded(c *cluster, n *node, sub translators.Submission, r backen
 	t.change(n.id(), func(rec *storev1.JobRecord) {
 		t.native(rec, r.Ref.ID, submitTime, r.Digest)
 		rec.Held, rec.Cleanup = sub.Hold, rec.GetCleanup() || ended
+		rec.Resubmitted = rec.GetResubmitted() || rec.GetSuspect()
 		rec.Job.Logs = c.Backend.Logs(rec.GetJob(), sub.Token, -1)
 		rec.Job.Notes = append(rec.Job.Notes, r.Notes...)
 		current(rec).Indices = indices(sub.Instances)

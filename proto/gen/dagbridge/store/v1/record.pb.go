@@ -95,6 +95,8 @@ type JobRecord struct {
 	// The current token was submitted before with an unknown outcome, since proven absent: it goes in held and is looked for
 	// a second time before it is released.
 	Suspect bool `protobuf:"varint,7,opt,name=suspect,proto3" json:"suspect,omitempty"`
+	// The current token was submitted more than once: another native job than the one on record may carry it.
+	Resubmitted bool `protobuf:"varint,30,opt,name=resubmitted,proto3" json:"resubmitted,omitempty"`
 	// The job has ended here, and a native job of it may still live: it is to be cancelled until it is proven dead.
 	Cleanup bool `protobuf:"varint,8,opt,name=cleanup,proto3" json:"cleanup,omitempty"`
 	// Not to be submitted before (a retry's backoff).
@@ -212,6 +214,13 @@ func (x *JobRecord) GetHold() bool {
 func (x *JobRecord) GetSuspect() bool {
 	if x != nil {
 		return x.Suspect
+	}
+	return false
+}
+
+func (x *JobRecord) GetResubmitted() bool {
+	if x != nil {
+		return x.Resubmitted
 	}
 	return false
 }
@@ -404,7 +413,7 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xb3\a\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xd5\a\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
 	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
@@ -412,7 +421,8 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x06native\x18\x04 \x01(\bR\x06native\x12\x14\n" +
 	"\x05batch\x18\x05 \x01(\tR\x05batch\x12\x12\n" +
 	"\x04hold\x18\x06 \x01(\bR\x04hold\x12\x18\n" +
-	"\asuspect\x18\a \x01(\bR\asuspect\x12\x18\n" +
+	"\asuspect\x18\a \x01(\bR\asuspect\x12 \n" +
+	"\vresubmitted\x18\x1e \x01(\bR\vresubmitted\x12\x18\n" +
 	"\acleanup\x18\b \x01(\bR\acleanup\x129\n" +
 	"\n" +
 	"not_before\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tnotBefore\x12\x18\n" +
