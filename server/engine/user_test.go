@@ -59,7 +59,7 @@ func TestAnArraysInstancesRunAsItsUser(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, kids, 2)
 	for _, kid := range kids {
-		require.Equal(t, "ben", kid.GetUser())
+		require.Equal(t, "ben", kid.GetJob().GetUser())
 	}
 }
 
