@@ -357,7 +357,7 @@ func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 		obs.ExitCode = &j.code
 	}
 	key := markerKey(j.token, j.position)
-	if code, over := s.exit[key]; over && s.start[key].nativeID == j.id && (j.reason == reasonDuplicate || obs.Infrastructure && code == 0) {
+	if code, over := s.exit[key]; over && s.start[key].nativeID == j.id && (j.reason == reasonDuplicate || (obs.Infrastructure || j.state == dagbridgev1.Job_CANCELLED) && code == 0) {
 		obs.Reason, obs.Infrastructure = "", false // it had ended before the controller forgot that
 		s.tellEnd(&obs, code)
 	} else if j.reason == reasonDuplicate && s.start[key].nativeID == j.id {

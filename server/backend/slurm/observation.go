@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -100,21 +101,20 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 	switch {
 	case o.State != dagbridgev1.Job_FAILED && o.State != dagbridgev1.Job_CANCELLED:
 	case o.Reason == "" && r.inVain() && b.startForgotten(o, k):
-	case o.State == dagbridgev1.Job_CANCELLED:
+	case o.State == dagbridgev1.Job_CANCELLED, o.Infrastructure, o.Reason == "TIMEOUT":
+		b.forgotten(o, k)
 	case o.Reason == "":
 		b.explain(o, k)
-	case o.Infrastructure, o.Reason == "TIMEOUT":
-		b.forgotten(o, k)
 	}
 }
 
 // forgotten corrects what is no end of the job's: a slurmctld that was killed forgets ends of its last seconds, takes such a
-// job for one that still runs, and in the end for one that vanished with its node or had too little time. What came to its
-// end unasked, before anybody sent it a signal, succeeded.
+// job for one that still runs or waits, and in the end for one that vanished with its node, had too little time or was
+// cancelled. What came to its end unasked, before anybody sent it a signal, succeeded.
 func (b *Backend) forgotten(o *backend.Observation, k backend.Known) {
 	m := b.markers(k.Job, k.Ref.Token, o.Position)
 	if m.of(k.Ref) && m.end.ExitCode == 0 && !m.end.Signalled {
-		message := "Slurm calls it " + o.Reason + "; its exit marker says that it had succeeded before"
+		message := "Slurm calls it " + cmp.Or(o.Reason, o.State.String()) + "; its exit marker says that it had succeeded before"
 		m.observe(o)
 		o.Reason, o.Infrastructure, o.Message, o.Signal = "", false, message, nil
 	}

@@ -545,7 +545,11 @@ func TestASuccessThatSlurmForgotIsNoFailure(t *testing.T) {
 		{"NODE_FAIL", "id=78\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_FAILED},
 		{"NODE_FAIL", "", dagbridgev1.Job_FAILED},
 		{"OUT_OF_MEMORY", "id=77\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_FAILED},
-		{"CANCELLED", "id=77\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_CANCELLED},
+		// it had ended before the cancel reached it
+		{"CANCELLED", "id=77\n" + fmt.Sprintf(end, 0, "no"), dagbridgev1.Job_SUCCEEDED},
+		{"CANCELLED", "id=77\n" + fmt.Sprintf(end, 0, "yes"), dagbridgev1.Job_CANCELLED},
+		{"CANCELLED", "id=77\n" + fmt.Sprintf(end, 1, "no"), dagbridgev1.Job_CANCELLED},
+		{"CANCELLED", "", dagbridgev1.Job_CANCELLED},
 	} {
 		one := int32(1)
 		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) { r.words, r.exit = []string{c.word}, &one })}})
