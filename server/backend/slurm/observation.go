@@ -122,12 +122,15 @@ func (b *Backend) forgotten(o *backend.Observation, k backend.Known) {
 
 // inVain: it had no time to run at all. After a start that it forgot, slurmctld starts a job once more; the node may refuse
 // that, and the job FAILED with a code that is not the program's, or is CANCELLED.
-func (r *record) inVain() bool { return !r.start.IsZero() && !r.end.IsZero() && r.end.Sub(r.start) <= time.Second }
+func (r *record) inVain() bool {
+	return !r.start.IsZero() && !r.end.IsZero() && r.end.Sub(r.start) <= time.Second
+}
 
-// startForgotten: what the record tells of is another start of a job that had started before, which has left no exit marker.
+// startForgotten: what the record tells of is another start of a job that had started before, and has not come to an end of its
+// own: the node may have been told to end it first.
 func (b *Backend) startForgotten(o *backend.Observation, k backend.Known) bool {
 	m := b.markers(k.Job, k.Ref.Token, o.Position)
-	if m.err != nil || m.end != nil || m.startID != k.Ref.ID {
+	if m.err != nil || m.startID != k.Ref.ID || m.end != nil && !m.end.Signalled {
 		return false
 	}
 	startedTwice(o)

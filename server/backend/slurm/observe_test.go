@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -486,6 +487,7 @@ func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
 	}{
 		"the node refused it, for it had killed the first": {"FAILED", 0, start, "", dagbridgev1.Job_STATE_UNSPECIFIED},
 		"the node refused it, for the first still ran":     {"CANCELLED", 0, start, "", dagbridgev1.Job_STATE_UNSPECIFIED},
+		"the node had killed the first":                    {"CANCELLED", 0, start, strings.Replace(end, "=no", "=yes", 1), dagbridgev1.Job_STATE_UNSPECIFIED},
 		"the program failed at once":                       {"FAILED", 0, start, end, dagbridgev1.Job_FAILED},
 		"it was killed later":                              {"FAILED", time.Minute, start, "", dagbridgev1.Job_FAILED},
 		"it was cancelled later":                           {"CANCELLED", time.Minute, start, "", dagbridgev1.Job_CANCELLED},
