@@ -60,6 +60,7 @@ func TestBadInput(t *testing.T) {
 			map[string]string{`task.env["A=B"] (the key)`: "without '='", `task.env["N\u0000"] (the key)`: "control characters", `task.env["C\u0007"] (the key)`: "control characters", "task.env.OK": "NUL"}, false},
 		"control characters in the key": {"/v1/jobs", strings.Replace(task(`"uid":"x"`), `"t"`, `"a\nb"`, 1), map[string]string{"task.key.task": "control characters"}, false},
 		"a name too long":               {"/v1/jobs", strings.Replace(task(`"uid":"x"`), `"t"`, `"`+strings.Repeat("n", 1025)+`"`, 1), map[string]string{"task.key.task": "1024 bytes"}, false},
+		"an argument no node can exec":  {"/v1/jobs", strings.Replace(task(`"uid":"x"`), `"script":{"text":"true"}`, `"command":{"argv":["echo","`+strings.Repeat("a", 200<<10)+`"]}`, 1), map[string]string{"task.command.argv[1]": "131071 bytes"}, false},
 		"a comment too long":            {"/v1/jobs", task(`"slurm":{"options":{"comment":"` + strings.Repeat("c", 4097) + `"}}`), map[string]string{"task.slurm.options.comment": "4096 bytes"}, false},
 		"nothing to do":                 {"/v1/jobs", `{}`, map[string]string{"task": "required"}, false},
 		"an empty body":                 {"/v1/jobs", ``, map[string]string{"task": "required"}, false},

@@ -1,9 +1,12 @@
 package slurm
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +92,34 @@ func TestSqueueThatFailsIsNoEmptyQueue(t *testing.T) {
 	records, err := b.looks.jobs(t.Context(), []string{"5"})
 	require.NoError(t, err)
 	require.Empty(t, records)
+}
+
+// A job is asked for from its own submission on, however many midnights ago that was, and times come as seconds since 1970: an hour
+// that a zone has twice is two.
+func TestTimesAreSecondsWhateverTheZone(t *testing.T) {
+	t.Setenv("TZ", "Europe/Berlin")
+	t.Setenv("SLURM_TIME_FORMAT", "relative")
+	file := filepath.Join(t.TempDir(), "asked")
+	ask := `echo "$0 $* TZ=$TZ FORMAT=$SLURM_TIME_FORMAT" >>` + file + "\n"
+	b := newCommands(t, map[string]string{"squeue": ask, "sacct": ask, "sdiag": ask + "echo DBD Agent queue size: 0"})
+	s := backendtest.Submission(t, &dagbridgev1.Task{Command: &dagbridgev1.Command{Argv: []string{"true"}}})
+	zone, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	// the night in which the clocks go back, an hour that comes twice
+	submitted := time.Date(2026, 10, 24, 23, 58, 0, 0, zone)
+	finding := b.Find(t.Context(), []backend.Want{{Token: s.Token, Job: s.Job, Since: submitted}})[0]
+	require.Equal(t, backend.Absent, finding.Presence, finding.Proof)
+	asked, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(asked), fmt.Sprintf("--starttime=uts%d --endtime=now", submitted.Add(-clockSkew).Unix()))
+	for line := range strings.Lines(string(asked)) {
+		require.Contains(t, line, "TZ=UTC FORMAT=%s\n")
+	}
+
+	start := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC) // 02:30, for the first time
+	seconds := func(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+	records := queueLayout{printed + fieldEnd}.parse(queueLine("77", "COMPLETED", "None", "0", "(null)",
+		seconds(start), seconds(start), seconds(start.Add(40*time.Minute)), "n1", "5", "svc", "(null)", "x"))
+	require.Len(t, records, 1)
+	require.Equal(t, 40*time.Minute, records[0].end.Sub(records[0].start), "it ended at 02:10, for the second time")
 }
