@@ -103,7 +103,7 @@ func TestFaults(t *testing.T) {
 		t.Run(string(release), func(t *testing.T) {
 			t.Parallel()
 			c := slurmtest.Start(t, slurmtest.Options{Release: release, Set: []string{"MinJobAge=2", "MaxJobCount=40"}})
-			for _, name := range apart(release) {
+			for _, name := range apart {
 				w := ways[name]
 				t.Run(name, func(t *testing.T) {
 					t.Run("a job that the controller has forgotten is told by accounting", func(t *testing.T) { forgottenButAccounted(t, c, w) })
@@ -111,9 +111,6 @@ func TestFaults(t *testing.T) {
 					t.Run("accounting that is down proves nothing", func(t *testing.T) { accountingDown(t, c, w) })
 					t.Run("a limit on how many is for now, one on how large is not", func(t *testing.T) { limits(t, c, w) })
 				})
-			}
-			if !ways[apart(release)[0]].rest {
-				return
 			}
 			t.Run("a queue that is full is for now", func(t *testing.T) { queueFull(t, c) })
 			t.Run("a slurmrestd that is down has not been sent anything", func(t *testing.T) { restDown(t, c) })
@@ -301,7 +298,7 @@ func TestWithoutAccountingTheMarkersTell(t *testing.T) {
 		t.Run(string(release), func(t *testing.T) {
 			t.Parallel()
 			c := slurmtest.Start(t, slurmtest.Options{Release: release, NoAccounting: true, Set: []string{"MinJobAge=2"}})
-			for _, name := range apart(release) {
+			for _, name := range apart {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					markersTell(t, newBench(t, c, ways[name], nil))

@@ -24,7 +24,7 @@ func TestASiteThatCancelsWhatCanNeverRun(t *testing.T) {
 				Release: release, NoAccounting: true, Set: []string{"DependencyParameters=kill_invalid_depend"},
 			})
 			require.Contains(t, c.Run(t, "scontrol", "show", "config"), "kill_invalid_depend")
-			for _, name := range apart(release) {
+			for _, name := range apart {
 				t.Run(name, func(t *testing.T) { neverCancelledByTheSite(t, newBench(t, c, ways[name], nil)) })
 			}
 		})

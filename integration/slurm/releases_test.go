@@ -14,10 +14,5 @@ func releases() []slurmtest.Release {
 	return []slurmtest.Release{slurmtest.Oldest, slurmtest.Middle, slurmtest.Newest}
 }
 
-// apart are the ways in that a test goes one by one, as far as the release has them.
-func apart(release slurmtest.Release) []string {
-	if release != slurmtest.Oldest {
-		return []string{"CLI"}
-	}
-	return []string{"REST", "CLI"}
-}
+// apart are the ways in that lead by different roads: SSH has the commands of the CLI.
+var apart = []string{"REST", "CLI"}

@@ -36,7 +36,7 @@ func TestAScatteredArrayIsToldElementByElement(t *testing.T) {
 		t.Run(string(release), func(t *testing.T) {
 			t.Parallel()
 			c := slurmtest.Start(t, slurmtest.Options{Release: release})
-			for _, name := range apart(release) {
+			for _, name := range apart {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					elementByElement(t, newBench(t, c, ways[name], nil))

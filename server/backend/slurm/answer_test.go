@@ -36,6 +36,7 @@ func TestWhatSbatchPrintsIsClassified(t *testing.T) {
 		"a limit on how large":                     {"", "sbatch: error: QOSMaxCpuPerJobLimit\n" + policy, errExit, backend.Refused, ""},
 		"the queue is full":                        {"", "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying\nsbatch: error: Batch job submission failed: Resource temporarily unavailable\n", errExit, backend.Busy, ""},
 		"too many calls":                           {"", "sbatch: error: Batch job submission failed: Rate limit exceeded, please retry momentarily\n", errExit, backend.Limited, ""},
+		"the queue of 26.05 is full":               {"", "sbatch: error: Slurm job queue full, sleeping and retrying\nsbatch: error: Batch job submission failed: MaxJobCount limit reached\n", errExit, backend.Busy, ""},
 		"the controller is down":                   {"", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n", errExit, backend.Unknown, ""},
 		"the answer did not come":                  {"", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n", errExit, backend.Unknown, ""},
 		"killed by our deadline, or by a stranger": {"", "", errors.New("signal: killed"), backend.Unknown, ""},

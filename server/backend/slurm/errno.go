@@ -8,10 +8,15 @@ type errno struct {
 	sentence string
 }
 
-// passing are refusals for now, which say nothing against the job.
-var passing = []errno{
-	{errnoAgain, "Resource temporarily unavailable"}, // MaxJobCount is reached
+// full are how slurmctld says that it has MaxJobCount jobs.
+var full = []errno{
+	{errnoAgain, "Resource temporarily unavailable"},
+	{2007, "MaxJobCount limit reached"}, // since 26.05
 	{2007, "Unable to create job record, try again"},
+}
+
+// passing are other refusals for now, which say nothing against the job.
+var passing = []errno{
 	{2019, "I/O error writing script/environment to file"},
 	{2020, "Job can not be altered now, try again later"},
 	{2027, "Slurm backup controller in standby mode"},

@@ -119,8 +119,10 @@ func (o ordered) answer() answer {
 	switch code := o.code(); {
 	case isNumber(limiting, code):
 		a.outcome = backend.Limited
+	case isNumber(full, code):
+		a.outcome, a.full = backend.Busy, true
 	case isNumber(passing, code):
-		a.outcome, a.full = backend.Busy, code == errnoAgain
+		a.outcome = backend.Busy
 	case code == errnoPolicy:
 		a.outcome = backend.Busy
 		a.message += "; slurmrestd does not tell which limit, so it is tried again"

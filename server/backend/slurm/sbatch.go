@@ -58,8 +58,10 @@ func classifySbatch(o output, err error) answer {
 		a.outcome = backend.Unknown
 	case isSentence(limiting, a.message):
 		a.outcome = backend.Limited
+	case isSentence(full, a.message):
+		a.outcome, a.full = backend.Busy, true
 	case isSentence(passing, a.message), countLimit.MatchString(a.message):
-		a.outcome, a.full = backend.Busy, isSentence(passing[:1], a.message)
+		a.outcome = backend.Busy
 	default:
 		a.outcome = backend.Refused
 	}
