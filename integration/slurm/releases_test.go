@@ -14,5 +14,5 @@ func releases() []slurmtest.Release {
 	return []slurmtest.Release{slurmtest.Oldest, slurmtest.Middle, slurmtest.Newest}
 }
 
-// apart are the ways in that lead by different roads: SSH has the commands of the CLI.
+// apart are the ways in that a test goes one by one.
 var apart = []string{"REST", "CLI"}
