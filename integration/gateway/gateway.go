@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -43,8 +44,9 @@ type process struct {
 	grpc, http string
 }
 
-// New starts a gateway that reaches Slurm by "rest" or by "cli", and waits until it is ready. It ends with the test.
-func New(t *testing.T, c *slurmtest.Cluster, way string) *Gateway {
+// New starts a gateway that reaches Slurm by "rest" or by "cli", and waits until it is ready. More is said of Slurm in YAML, as
+// "limits: {...}". It ends with the test.
+func New(t *testing.T, c *slurmtest.Cluster, way string, more ...string) *Gateway {
 	t.Helper()
 	g := &Gateway{Slurm: c, binary: build(t, c), Config: filepath.Join(t.TempDir(), "dagbridge.yaml"), WorkDir: c.WorkDir(t), User: "root"}
 	how := fmt.Sprintf("cli: {path: %q}", c.Bin())
@@ -52,6 +54,7 @@ func New(t *testing.T, c *slurmtest.Cluster, way string) *Gateway {
 		g.User = slurmtest.User
 		how = fmt.Sprintf("rest: {url: %q, user: %q, tokenFile: %q}", c.URL, slurmtest.User, c.TokenFile(t))
 	}
+	how = strings.Join(append([]string{how}, more...), ", ")
 	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: %q\nlostAfter: 5s\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n  - name: here\n    local: {}\n",
 		t.TempDir(), how, g.WorkDir)
 	require.NoError(t, os.WriteFile(g.Config, []byte(text), 0o600))
