@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -99,16 +100,23 @@ func requeued(t *testing.T, c *slurmtest.Cluster, r *rig) {
 		retries(0, 1)(task)
 	}))
 	r.submit(t)
-	before := r.awaitOne(t, "only", "running", running)
+	before := r.awaitOne(t, "only", "running", func(job *dagbridgev1.Job) bool { return running(job) && len(r.entries(t)) == 1 })
 	c.Run(t, "scontrol", "requeue", before.GetNativeId())
-	again := r.awaitOne(t, "only", "back in the queue", func(job *dagbridgev1.Job) bool { return job.GetState() == dagbridgev1.Job_SUBMITTED })
+	again := r.awaitOne(t, "only", "back in the queue", func(job *dagbridgev1.Job) bool {
+		return job.GetState() == dagbridgev1.Job_SUBMITTED && job.GetReason() == "BeginTime"
+	})
 	require.Nil(t, again.GetStartTime())
-	require.Equal(t, "BeginTime", again.GetReason())
-	c.Run(t, "scontrol", "update", "JobId="+before.GetNativeId(), "StartTime=now") // or it waits two minutes
+	// Or it waits two minutes, and not for nothing: the node must be done with the first run, else its end is taken for the
+	// second's, and takes no credential of the second in which it killed that.
+	require.True(t, poll(patience, func() bool {
+		log, err := os.ReadFile(filepath.Join(c.Prefix, "log", "slurmd-"+before.GetAttempts()[0].GetNode()+".log"))
+		return err == nil && strings.Contains(string(log), "["+before.GetNativeId()+".batch] done with job")
+	}), "the node is not done with the first run")
+	c.Run(t, "scontrol", "update", "JobId="+before.GetNativeId(), "StartTime=now+2")
 	r.awaitEnd(t)
 	after := r.one(t, "only")
 	require.Equal(t, dagbridgev1.Job_FAILED, after.GetState())
-	require.EqualValues(t, 7, after.GetExitCode())
+	require.EqualValues(t, 7, after.GetExitCode(), "%v", after)
 	require.Len(t, after.GetAttempts(), 1)
 	require.Equal(t, before.GetNativeId(), after.GetNativeId())
 	what := after.GetAttempts()[0].GetToken()

@@ -10,6 +10,10 @@ end() {
   exit "$1"
 }
 
+# late waits for a signal that may still be on its way. Slurm sends one to the processes of a job one after the other: what
+# fails of its own may do so before the wrapper has been sent one too, and is no end of the job that is to be requeued.
+late() { [ "$signalled" = yes ] || sleep 1; }
+
 # ended says whether this very job, which Slurm has started once more, had come to its end unasked, and sets code to how.
 # Whoever is sent a signal may have ended only to go on when it is requeued.
 ended() {
@@ -99,7 +103,7 @@ export LOGNAME=${LOGNAME-$USER} SHELL=${SHELL-/bin/bash}
 export DAGBRIDGE_OUTPUT=$dagbridge_base.output DAGBRIDGE_INPUTS=$dagbridge_base.inputs
 
 cd -- "$workdir" 2>/dev/null || end 1 "the working directory $workdir cannot be entered on $node"
-payload && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || end 1 "the folder $dir is full or cannot be written to on $node"
+payload && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || { late; end 1 "the folder $dir is full or cannot be written to on $node"; }
 
 # Slurm ends a job by signalling all of its processes, the program included: the wrapper only has to outlive it. It runs the
 # program in the foreground, since the wait of bash loses the exit code of a child that ends as a trapped signal arrives.
@@ -113,6 +117,7 @@ exec 3>&2 2>/dev/null
   program
 ) 2>&3 3>&-
 code=$?
+[ "$code" -eq 0 ] || late
 exec 2>&3 3>&-
 rm -f "$dagbridge_base.script" "$dagbridge_base.inputs"
 

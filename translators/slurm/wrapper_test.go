@@ -183,6 +183,16 @@ func TestARequeuedJobRunsAgain(t *testing.T) {
 	}
 }
 
+func TestASignalMayReachTheWrapperLate(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	s := submission(sh(`echo ran >> count; (sleep 0.3; kill -TERM $PPID) & exit 3`))
+	require.Equal(t, 3, n.run(s).code)
+	require.True(t, n.marker(-1).Signalled)
+	require.Equal(t, 3, n.run(s, "SLURM_RESTART_COUNT=1").code)
+	require.Equal(t, "ran\nran\n", n.count())
+}
+
 // count is what programs have appended to the file of that name.
 func (n node) count() string {
 	n.t.Helper()
