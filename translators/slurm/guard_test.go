@@ -36,7 +36,13 @@ func TestAJobWhoseUpstreamHasNotSucceededDoesNotRun(t *testing.T) {
 	require.Equal(t, 3, n.run(first).code)
 
 	s := submission(sh("echo ran >> count"))
-	s.Guard = []translators.InputJob{{JobID: upstream, Owner: "svc", Position: -1}, {JobID: array, Owner: "svc", Position: 0}, {JobID: array, Owner: "svc", Position: 1}}
+	s.Guard = []translators.InputJob{{JobID: upstream, Owner: "svc", Position: -1}}
+	for _, position := range []int{8, 9, 10, 12} {
+		s.Guard = append(s.Guard, translators.InputJob{JobID: array, Owner: "svc", Position: position})
+	}
+	job, faults := slurm.Translate(n.site, s)
+	require.Empty(t, faults)
+	require.Contains(t, job.Script, "/succeeded_{8..10}", "elements that follow each other are one word")
 	require.Equal(t, slurm.ExitPremature, n.run(s).code)
 	require.NoFileExists(t, slurm.StartMarker(n.site, jobID, token, -1))
 	require.NoFileExists(t, filepath.Join(slurm.Dir(n.site, jobID), "count"))
@@ -44,7 +50,7 @@ func TestAJobWhoseUpstreamHasNotSucceededDoesNotRun(t *testing.T) {
 	first = submission(sh("exit 0"))
 	first.Job.Id, first.Token = upstream, upstream+".2"
 	require.Equal(t, 0, n.run(first).code, "another attempt of it succeeds")
-	for _, position := range []int{0, 1} {
+	for _, position := range []int{8, 9, 10, 12} {
 		path := slurm.SucceededPath(n.site, n.site.User, array, position)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o770))
 		require.NoError(t, os.WriteFile(path, nil, 0o660))

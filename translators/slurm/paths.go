@@ -42,14 +42,24 @@ func ExitMarker(site Site, jobID, token string, position int) string {
 
 // OutputsPath is where the outputs of a program that succeeded are, as a JSON object, whichever attempt it was.
 func OutputsPath(site Site, user, jobID string, position int) string {
-	site.User = user
-	return Dir(site, jobID) + "/outputs" + suffix(position) + ".json"
+	return jobPath(site, user, jobID, outputsName, position, outputsExtension)
 }
 
 // SucceededPath is the file by which jobs that come after a program see that it has succeeded, whichever attempt it was.
 func SucceededPath(site Site, user, jobID string, position int) string {
+	return jobPath(site, user, jobID, succeededName, position, "")
+}
+
+// Names of files that outlive an attempt.
+const (
+	outputsName      = "outputs"
+	outputsExtension = ".json"
+	succeededName    = "succeeded"
+)
+
+func jobPath(site Site, user, jobID, name string, position int, extension string) string {
 	site.User = user
-	return Dir(site, jobID) + "/succeeded" + suffix(position)
+	return Dir(site, jobID) + "/" + name + suffix(position) + extension
 }
 
 // CancelMark is the file that keeps a token from starting; the gateway makes it.

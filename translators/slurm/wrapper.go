@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators"
 )
 
 //go:embed wrapper.sh
@@ -50,10 +51,7 @@ func (t *translation) wrapper(b *strings.Builder) {
 	} {
 		fmt.Fprintf(b, "%s=%s\n", v[0], Quote(v[1]))
 	}
-	guard := make([]string, len(s.Guard))
-	for i, up := range s.Guard {
-		guard[i] = Quote(SucceededPath(t.site, t.site.User, up.JobID, up.Position))
-	}
+	guard := t.files(s.Guard, succeededName, "")
 	fmt.Fprintf(b, "guard=(%s)\n", strings.TrimPrefix(continued(guard), " "))
 	t.inputs(b)
 	if t.isFolded() {
@@ -103,18 +101,32 @@ func (t *translation) inputs(b *strings.Builder) {
 			before = ","
 			continue
 		}
-		files := make([]string, len(input.Jobs))
-		for i, job := range input.Jobs {
-			files[i] = Quote(OutputsPath(t.site, t.site.User, job.JobID, job.Position))
-		}
 		function := "outputs_of"
 		if input.Mapped {
 			function = "list_of"
 		}
-		fmt.Fprintf(b, "  printf %%s %s\n  %s%s\n", Quote(before), function, continued(files))
+		fmt.Fprintf(b, "  printf %%s %s\n  %s%s\n", Quote(before), function, continued(t.files(input.Jobs, outputsName, outputsExtension)))
 		before = ","
 	}
 	b.WriteString("  printf '}'\n}\n")
+}
+
+// files are the words of a command that name one file of each of some jobs. Elements of an array that follow each other are one
+// word, which bash expands: those of ten thousand would be a megabyte.
+func (t *translation) files(jobs []translators.InputJob, name, extension string) []string {
+	var words []string
+	for i := 0; i < len(jobs); {
+		first, last := jobs[i], jobs[i]
+		for i++; i < len(jobs) && first.Position >= 0 && jobs[i].JobID == first.JobID && jobs[i].Position == last.Position+1; i++ {
+			last = jobs[i]
+		}
+		if first == last {
+			words = append(words, Quote(jobPath(t.site, t.site.User, first.JobID, name, first.Position, extension)))
+			continue
+		}
+		words = append(words, fmt.Sprintf("%s{%d..%d}%s", Quote(Dir(t.site, first.JobID)+"/"+name+"_"), first.Position, last.Position, extension))
+	}
+	return words
 }
 
 func jsonString(s string) string {
