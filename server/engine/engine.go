@@ -7,8 +7,12 @@
 // present record, changes a clone, and puts it. Memory (type memory) holds the jobs that have not ended and follows the store
 // through its commit hook, so it is never ahead of what is durable. Network and files are never touched in a transaction.
 //
-// A job is a unit when it has a native job of its own: a single task, the parent of a native array, or an instance of an
-// array that goes one by one. The parent of the latter, and the instances of the former, are not.
+// A record is a unit when it has a native job of its own: a single task, the parent of an array that is one native array, an
+// instance of an array that goes one by one, or a carrier. A carrier is nobody's job but a native array alone: a chunk of an
+// array that is too large for one, or tasks that differ only in their programs and go in together (Workflow.fold). What is an
+// element of a unit's array has its own record, state, attempts and outputs; what it waits for, holds, tokens, looks and
+// cancels are the unit's. A task that went in with others goes on by itself when it is retried; an array's instance goes in
+// again with those of its native array that have to, once the others have ended.
 //
 // Each cluster has two goroutines. One runs Backend.Observe, whose news goes through Engine.observe. The other runs pass,
 // whenever something may have changed: find what may or may not be there, cancel, release and rewrite what differs from what
