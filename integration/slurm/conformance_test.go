@@ -60,12 +60,25 @@ func TestConformance(t *testing.T) {
 					conforms(t, c, w)
 				})
 			}
+			if !long || cell.Release == "" || cell.NoAccounting {
+				return
+			}
+			t.Run("REST in its older versions", func(t *testing.T) {
+				t.Parallel()
+				c := slurmtest.Start(t, cell.Options)
+				for _, version := range served(t, c)[1:] {
+					t.Run(version, func(t *testing.T) { conforms(t, c, ways["REST"], ofVersion(version)) })
+				}
+			})
 		})
 	}
 }
 
-func conforms(t *testing.T, c *slurmtest.Cluster, w way) {
+func conforms(t *testing.T, c *slurmtest.Cluster, w way, changes ...func(*slurm.Options)) {
 	o := w.options(t, c)
+	for _, change := range changes {
+		change(&o)
+	}
 	backendtest.Run(t, backendtest.Fixture{
 		Backend:   newBackend(t, o),
 		Restart:   func(t *testing.T) backend.Backend { return newBackend(t, o) },

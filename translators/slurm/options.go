@@ -58,7 +58,6 @@ var options = map[string]option{
 	"cluster-constraint": {field: "cluster_constraint"},
 	"constraint":         {field: "constraints"},
 	"core-spec":          {field: "core_specification", kind: whole},
-	"cores-per-socket":   {field: "cores_per_socket", kind: whole},
 	"cpu-freq":           {field: "cpu_frequency"},
 	"cpus-per-gpu":       {field: "cpus_per_gpu", kind: whole},
 	"deadline":           {field: "deadline"},
@@ -152,9 +151,9 @@ var reserved = map[string]string{
 	"wait":                "waiting is the caller's: waitFor, or dagbridge submit --wait",
 }
 
-// oneWay are options of sbatch's that slurmrestd refuses.
+// oneWay are options of sbatch's that slurmrestd refuses, or does not do the same with.
 var oneWay = []string{
-	"batch-features", "bbf", "contiguous", "extra-node-info", "hint", "network", "no-kill", "nodefile", "overcommit", "power",
+	"batch-features", "bbf", "contiguous", "cores-per-socket", "extra-node-info", "hint", "network", "no-kill", "nodefile", "overcommit", "power",
 	"propagate", "reboot", "switches",
 }
 

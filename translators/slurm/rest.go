@@ -19,10 +19,6 @@ const plainVersion = "v0.0.38"
 
 // missing are options of which a version of slurmrestd has no field, or takes the field and ignores it.
 var missing = map[string][]string{
-	"v0.0.44": {"cores-per-socket"},
-	"v0.0.43": {"cores-per-socket"},
-	"v0.0.42": {"cores-per-socket"},
-	"v0.0.41": {"cores-per-socket"},
 	"v0.0.40": {"distribution"},
 }
 

@@ -23,7 +23,6 @@ var everyOption = map[string]struct {
 	"cluster-constraint": {"x", map[string]any{"cluster_constraint": "x"}},
 	"constraint":         {"ib", map[string]any{"constraints": "ib"}},
 	"core-spec":          {"1", map[string]any{"core_specification": 1}},
-	"cores-per-socket":   {"2", map[string]any{"cores_per_socket": 2}},
 	"cpu-freq":           {"low", map[string]any{"cpu_frequency": "low"}},
 	"cpus-per-gpu":       {"2", map[string]any{"cpus_per_tres": "gres/gpu:2"}},
 	"deadline":           {"2030-01-01T00:00:00", map[string]any{"deadline": "2030-01-01T00:00:00"}},
@@ -36,7 +35,7 @@ var everyOption = map[string]struct {
 	"gpus":               {"a100:2,v100:1", map[string]any{"tres_per_job": "gres/gpu:a100:2,gres/gpu:v100:1"}},
 	"gpus-per-node":      {"2", map[string]any{"tres_per_node": "gres/gpu:2"}},
 	"gpus-per-socket":    {"2", map[string]any{"tres_per_socket": "gres/gpu:2"}},
-	"gpus-per-task":      {"2", map[string]any{"tres_per_task": "gres/gpu:2"}},
+	"gpus-per-task":      {"a100:2,1", map[string]any{"tres_per_task": "gres/gpu:a100=2,gres/gpu=1", "tres_bind": "gres/gpu:per_task:3"}},
 	"gres":               {"lustre:1,gpu:a100:2", map[string]any{"tres_per_node": "gres/lustre:1,gres/gpu:a100:2"}},
 	"gres-flags":         {"enforce-binding", map[string]any{"flags": []string{"NO_KILL_INVALID_DEPENDENCY", "GRES_BINDING_ENFORCED"}}},
 	"licenses":           {"matlab:2", map[string]any{"licenses": "matlab:2"}},
@@ -75,8 +74,7 @@ func number(n int) map[string]any { return map[string]any{"set": true, "infinite
 
 // cannot are the versions that cannot carry an option.
 var cannot = map[string][]string{
-	"cores-per-socket": {"v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"},
-	"distribution":     {"v0.0.40"},
+	"distribution": {"v0.0.40"},
 }
 
 // TestEveryOptionIsSaidInEveryVersion also holds each field against the version's own OpenAPI document, of which
@@ -162,6 +160,21 @@ func kindOf(value any) string {
 		return "boolean"
 	default:
 		return "another"
+	}
+}
+
+// TestAHoldBeatsAPriority: v0.0.40 and later take a priority beside a hold as its end.
+func TestAHoldBeatsAPriority(t *testing.T) {
+	t.Parallel()
+	s := submission(options("priority", "7"))
+	s.Hold = true
+	job, faults := slurm.Translate(slurm.Site{WorkDir: "/w", User: "u"}, s)
+	require.Empty(t, faults)
+	for _, version := range slurm.Versions[:len(slurm.Versions)-1] {
+		body, faults := job.REST(version)
+		require.Empty(t, faults)
+		require.Equal(t, true, body["job"].(map[string]any)["hold"])
+		require.NotContains(t, body["job"], "priority", version)
 	}
 }
 

@@ -81,7 +81,7 @@ var structures = map[string]func(d description, value string){
 	"gpus":            func(d description, v string) { d.tres("tres_per_job", "gres/gpu:", v) },
 	"gpus-per-node":   func(d description, v string) { d.tres("tres_per_node", "gres/gpu:", v) },
 	"gpus-per-socket": func(d description, v string) { d.tres("tres_per_socket", "gres/gpu:", v) },
-	"gpus-per-task":   func(d description, v string) { d.tres("tres_per_task", "gres/gpu:", v) },
+	"gpus-per-task":   gpusPerTask,
 	"gres-flags":      func(d description, v string) { d.list("flags", binding[v]) },
 	"mail-type":       func(d description, v string) { d.list("mail_type", flagsOf(v, mailTypes)...) },
 	"mem-per-cpu":     func(d description, v string) { d["memory_per_cpu"] = settable(mebibytes(v)) },
@@ -91,13 +91,39 @@ var structures = map[string]func(d description, value string){
 	"no-requeue":    func(d description, _ string) { d["requeue"] = false },
 	"nodelist":      func(d description, v string) { d.list("required_nodes", v) },
 	"oversubscribe": func(d description, _ string) { d.list("shared", "oversubscribe") },
-	"priority":      func(d description, v string) { d["priority"] = settable(integer(v)) },
+	"priority":      priority,
 	"profile":       func(d description, v string) { d.list("profile", flagsOf(v, profiles)...) },
 	"requeue":       func(d description, _ string) { d["requeue"] = true },
 	"signal":        signalBeforeEnd,
 	"spread-job":    func(d description, _ string) { d.list("flags", "SPREAD_JOB") },
 	"time-min":      func(d description, v string) { d["time_minimum"] = settable(minutes(v)) },
 	"use-min-nodes": func(d description, _ string) { d.list("flags", "PREFER_MINIMUM_NODE_COUNT") },
+}
+
+// gpusPerTask also binds each task to its own GPUs, as sbatch does where the task says nothing of binding.
+func gpusPerTask(d description, value string) {
+	total := int64(0)
+	var terms []string
+	for term := range strings.SplitSeq(value, ",") {
+		kind, count, typed := strings.Cut(term, ":")
+		name := "gres/gpu:" + kind
+		if !typed {
+			name, count = "gres/gpu", kind
+		}
+		terms = append(terms, name+"="+count)
+		total += integer(count)
+	}
+	d["tres_per_task"] = strings.Join(terms, ",")
+	if _, bound := d["tres_bind"]; !bound {
+		d["tres_bind"] = "gres/gpu:per_task:" + strconv.FormatInt(total, 10)
+	}
+}
+
+// priority is not said of a job that is held: it would lift the hold. sbatch lets the hold win too.
+func priority(d description, value string) {
+	if _, held := d["hold"]; !held {
+		d["priority"] = settable(integer(value))
+	}
 }
 
 var (

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -83,10 +84,13 @@ func decodeFile[J interface{ record() record }](t *testing.T, file string, job f
 	return records
 }
 
+// The answers were recorded from the slurmrestd of 22.05, 24.11 and 26.05.
 func TestAnswersOfSlurmrestdAreRead(t *testing.T) {
 	t.Parallel()
-	golden(t, "testdata/controller.v0.0.38.golden", describeAll(decodeFile(t, "testdata/controller.v0.0.38.json", func() *controllerJob { return &controllerJob{} })))
-	golden(t, "testdata/accounting.v0.0.38.golden", describeAll(decodeFile(t, "testdata/accounting.v0.0.38.json", func() *accountedJob { return &accountedJob{} })))
+	for _, version := range []string{"v0.0.38", "v0.0.40", "v0.0.45"} {
+		golden(t, "testdata/controller."+version+".golden", describeAll(decodeFile(t, "testdata/controller."+version+".json", func() *controllerJob { return &controllerJob{} })))
+		golden(t, "testdata/accounting."+version+".golden", describeAll(decodeFile(t, "testdata/accounting."+version+".json", func() *accountedJob { return &accountedJob{} })))
+	}
 }
 
 func TestANumberComesInManyShapes(t *testing.T) {
@@ -168,7 +172,9 @@ func TestAJobThatCannotBeReadStillHasAnID(t *testing.T) {
 }
 
 func FuzzDecodeJobs(f *testing.F) {
-	for _, file := range []string{"testdata/controller.v0.0.38.json", "testdata/accounting.v0.0.38.json"} {
+	files, err := filepath.Glob("testdata/*.v0.0.*.json")
+	require.NoError(f, err)
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(f, err)
 		f.Add(string(text))
