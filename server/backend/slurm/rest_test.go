@@ -52,7 +52,7 @@ func newFakeOf(t *testing.T, version string, handler http.HandlerFunc) *fake {
 	require.NoError(t, os.WriteFile(f.token, []byte(secret), 0o600))
 	b, err := New(Options{
 		Name: "fake", REST: &REST{URL: f.URL, User: myName(t), TokenFile: f.token}, WorkDir: t.TempDir(),
-		Timeout: 300 * time.Millisecond, PollInterval: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(f.log, nil)),
+		Timeout: 3 * time.Second, PollInterval: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
