@@ -65,7 +65,7 @@ inroot(){ if [ -n "$ROOT" ]; then nsenter --target "$(cat "$P/run/root.pid")" --
 if [ -n "$ROOT" ]; then
   SLURM_TESTBED="$P" setsid unshare --mount --propagation private "$HERE/enter-root.sh" "$ROOT" "$P" >"$P/log/root.out" 2>&1 </dev/null & echo $! >"$P/run/root.pid"
   STARTED=1
-  for _ in $(seq 100); do grep -q ready "$P/log/root.out" && break; sleep 0.05; done
+  for _ in $(seq 600); do grep -q ready "$P/log/root.out" && break; sleep 0.05; done
   grep -q ready "$P/log/root.out" || die root "its mounts cannot be made" "$P/log/root.out"
 fi
 
