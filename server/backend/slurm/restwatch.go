@@ -178,8 +178,8 @@ type stateSum struct {
 	live int
 }
 
-// states lists the states of jobs, by id. An element of an array is listed as "65_1", by an id of its own, once it has started:
-// those that were seen are known for what they are.
+// states lists the states of jobs, by id. 26.05 lists an element of an array as "65_1", by an id of its own, once it has
+// started: those that were seen are known for what they are.
 func (r *rest) states(ctx context.Context, ids []string, seen map[string]*watchedJob) (map[string]stateSum, error) {
 	base := map[string]string{}
 	for _, job := range seen {
