@@ -2,7 +2,10 @@ package slurmtest
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
@@ -10,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,13 +50,17 @@ func LogIn(tb testing.TB, options ...string) *LoginNode {
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	user, host := n.newKey(tb, "user"), n.newKey(tb, "host")
 	n.CA = n.newKey(tb, "ca")
+	n.certify(tb, "host-cert.pub", &ssh.Certificate{Key: host.PublicKey(), CertType: ssh.HostCert, ValidPrincipals: []string{"127.0.0.1"}}, time.Hour)
+	n.newUnknownKey(tb)
 	n.Port = freePort(tb)
 	n.write(tb, "authorized", string(ssh.MarshalAuthorizedKey(user.PublicKey())), 0o644)
 	n.write(tb, "authorities", string(ssh.MarshalAuthorizedKey(n.CA.PublicKey())), 0o644)
 	n.write(tb, "known_hosts", knownhosts.Line([]string{n.Address()}, host.PublicKey())+"\n", 0o644)
 	n.write(tb, "sshd_config", fmt.Sprintf(`Port %d
 ListenAddress 127.0.0.1
+HostKey %[2]s/unknown
 HostKey %[2]s/host
+HostCertificate %[2]s/host-cert.pub
 PidFile none
 AuthorizedKeysFile %[2]s/authorized
 TrustedUserCAKeys %[2]s/authorities
@@ -89,6 +97,16 @@ func (n *LoginNode) write(tb testing.TB, name, text string, mode os.FileMode) {
 	}
 }
 
+// newUnknownKey makes a second key of the host's, of another type, which nobody has put into known_hosts.
+func (n *LoginNode) newUnknownKey(tb testing.TB) {
+	tb.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n.writeKey(tb, "unknown", private)
+}
+
 // newKey makes a key and its file.
 func (n *LoginNode) newKey(tb testing.TB, name string) ssh.Signer {
 	tb.Helper()
@@ -96,16 +114,21 @@ func (n *LoginNode) newKey(tb testing.TB, name string) ssh.Signer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	block, err := ssh.MarshalPrivateKey(private, name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	n.write(tb, name, string(pem.EncodeToMemory(block)), 0o600)
+	n.writeKey(tb, name, private)
 	signer, err := ssh.NewSignerFromKey(private)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return signer
+}
+
+func (n *LoginNode) writeKey(tb testing.TB, name string, private crypto.PrivateKey) {
+	tb.Helper()
+	block, err := ssh.MarshalPrivateKey(private, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n.write(tb, name, string(pem.EncodeToMemory(block)), 0o600)
 }
 
 // NewKeyFile makes another key, which nobody knows.
@@ -117,21 +140,33 @@ func (n *LoginNode) NewKeyFile(tb testing.TB, name string) (string, ssh.Signer) 
 // Certify makes a certificate of a key for a user, good for so long, and returns its file.
 func (n *LoginNode) Certify(tb testing.TB, key ssh.PublicKey, user string, life time.Duration) string {
 	tb.Helper()
-	certificate := &ssh.Certificate{
-		Key: key, CertType: ssh.UserCert, KeyId: "test", ValidPrincipals: []string{user},
-		ValidAfter: uint64(time.Now().Add(-time.Hour).Unix()), ValidBefore: uint64(time.Now().Add(life).Unix()),
-	}
-	if err := certificate.SignCert(rand.Reader, n.CA); err != nil {
+	name := fmt.Sprintf("%s-%v-cert.pub", user, life)
+	n.certify(tb, name, &ssh.Certificate{Key: key, CertType: ssh.UserCert, ValidPrincipals: []string{user}}, life)
+	return filepath.Join(n.dir, name)
+}
+
+func (n *LoginNode) certify(tb testing.TB, name string, c *ssh.Certificate, life time.Duration) {
+	tb.Helper()
+	c.ValidAfter, c.ValidBefore = uint64(time.Now().Add(-time.Hour).Unix()), uint64(time.Now().Add(life).Unix())
+	if err := c.SignCert(rand.Reader, n.CA); err != nil {
 		tb.Fatal(err)
 	}
-	n.write(tb, "cert.pub", string(ssh.MarshalAuthorizedKey(certificate)), 0o644)
-	return filepath.Join(n.dir, "cert.pub")
+	n.write(tb, name, string(ssh.MarshalAuthorizedKey(c)), 0o644)
+}
+
+// AuthorityFile knows the host by who certifies it alone.
+func (n *LoginNode) AuthorityFile(tb testing.TB) string {
+	tb.Helper()
+	n.write(tb, "known_authority", "@cert-authority [127.0.0.1]:"+strconv.Itoa(n.Port)+" "+string(ssh.MarshalAuthorizedKey(n.CA.PublicKey())), 0o644)
+	return filepath.Join(n.dir, "known_authority")
 }
 
 // NewHostKey gives the host another key than is known of it, from the next start on.
 func (n *LoginNode) NewHostKey(tb testing.TB) ssh.PublicKey {
 	tb.Helper()
-	return n.newKey(tb, "host").PublicKey()
+	host := n.newKey(tb, "host").PublicKey()
+	n.certify(tb, "host-cert.pub", &ssh.Certificate{Key: host, CertType: ssh.HostCert, ValidPrincipals: []string{"elsewhere"}}, time.Hour)
+	return host
 }
 
 // Start starts the sshd, and waits until it listens.

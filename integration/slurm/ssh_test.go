@@ -72,8 +72,9 @@ func TestWhoIsLetInAtALoginNode(t *testing.T) {
 		"by a certificate": {func(t *testing.T, o *slurm.SSH) {
 			o.KeyFile, o.CertFile = strange, n.Certify(t, key.PublicKey(), slurmtest.User, time.Hour)
 		}, ""},
-		"by an agent":          {func(t *testing.T, o *slurm.SSH) { o.KeyFile, o.Agent = "", agentOf(t, n.KeyFile) }, ""},
-		"not by a strange key": {func(_ *testing.T, o *slurm.SSH) { o.KeyFile = strange }, "does not let slurmtest in"},
+		"at a host that an authority knows": {func(t *testing.T, o *slurm.SSH) { o.KnownHostsFile = n.AuthorityFile(t) }, ""},
+		"by an agent":                       {func(t *testing.T, o *slurm.SSH) { o.KeyFile, o.Agent = "", agentOf(t, n.KeyFile) }, ""},
+		"not by a strange key":              {func(_ *testing.T, o *slurm.SSH) { o.KeyFile = strange }, "does not let slurmtest in"},
 		"not by a certificate that is over": {func(t *testing.T, o *slurm.SSH) {
 			o.KeyFile, o.CertFile = strange, n.Certify(t, key.PublicKey(), slurmtest.User, -time.Minute)
 		}, "does not let slurmtest in"},
@@ -86,7 +87,7 @@ func TestWhoIsLetInAtALoginNode(t *testing.T) {
 		"not without a key":                    {func(t *testing.T, o *slurm.SSH) { o.KeyFile, o.Agent = "", agentOf(t) }, "has no keys"},
 		"not by a file without a key":          {func(_ *testing.T, o *slurm.SSH) { o.KeyFile = n.KnownHosts }, "holds no private key"},
 		"not where nobody listens":             {func(_ *testing.T, o *slurm.SSH) { o.Port = 1 }, "cannot be reached"},
-		"not at a host nobody knows":           {func(_ *testing.T, o *slurm.SSH) { o.Host = "localhost" }, "has none for it"},
+		"not at a host nobody knows":           {func(_ *testing.T, o *slurm.SSH) { o.Host = "localhost" }, "no authorities for hostname: localhost"},
 		"not without the known hosts":          {func(_ *testing.T, o *slurm.SSH) { o.KnownHostsFile = "/nowhere" }, "ssh.knownHostsFile"},
 		"not into commands that are not there": {func(_ *testing.T, o *slurm.SSH) { o.Path = "/nowhere" }, "does not run"},
 	} {
