@@ -160,7 +160,7 @@ func slowCommands(t *testing.T, c *slurmtest.Cluster, n *slurmtest.LoginNode) (p
 	for _, name := range []string{"squeue", "sacct", "scancel", "scontrol"} {
 		require.NoError(t, os.Symlink(filepath.Join(c.Bin(), name), filepath.Join(path, name)))
 	}
-	text := "#!/bin/sh\n: >" + begun + "\nexec sleep 600\n"
+	text := "#!/bin/sh\necho $$ >" + begun + "\nexec sleep 600\n"
 	require.NoError(t, os.WriteFile(filepath.Join(path, "sbatch"), []byte(text), 0o755))
 	return path, begun
 }
@@ -182,6 +182,28 @@ func TestASubmissionWhoseConnectionIsCutIsUnknown(t *testing.T) {
 	require.Equal(t, backend.Uncertain, looks(t, b).Presence)
 	n.Start(t)
 	require.Eventually(t, func() bool { return looks(t, b).Presence == backend.Absent }, patience, 100*time.Millisecond)
+}
+
+// Slots of the connection must not be left to commands that nobody waits for any more.
+func TestACommandThatIsTooLateIsEnded(t *testing.T) {
+	t.Parallel()
+	c, n := slurmtest.Shared(t), slurmtest.LogIn(t, "MaxSessions 1")
+	o := loginOptions(t, c, n)
+	o.Timeout = time.Second
+	var begun string
+	o.SSH.Path, begun = slowCommands(t, c, n)
+	b := closing(t, newBackend(t, o))
+	require.Eventually(t, func() bool { return looks(t, b).Presence == backend.Absent }, patience, 100*time.Millisecond)
+	result := (&bench{backend: b}).try(t, backendtest.Submission(t, task("true")))
+	require.Equal(t, backend.Unknown, result.Outcome, result.Message)
+	require.Contains(t, result.Message, "in time")
+	pid := strings.TrimSpace(readFile(t, begun))
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile("/proc/" + pid + "/cmdline")
+		return err != nil || len(text) == 0
+	}, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return looks(t, b).Presence == backend.Absent }, patience, 100*time.Millisecond)
+	require.Equal(t, 1, n.Connections(t))
 }
 
 func TestAnSshdThatDiesIsWaitedFor(t *testing.T) {

@@ -251,3 +251,43 @@ func TestWhomNoJobRunsAs(t *testing.T) {
 		})
 	}
 }
+
+// letBecome lets a user become another by sudo, as an administrator would let the gateway's.
+func letBecome(t *testing.T, user, other string) {
+	t.Helper()
+	rule := filepath.Join("/etc/sudoers.d", fmt.Sprintf("dagbridge-test-%d", os.Getpid()))
+	require.NoError(t, os.WriteFile(rule, []byte(user+" ALL=("+other+") NOPASSWD: /usr/bin/env\n"), 0o440))
+	t.Cleanup(func() { require.NoError(t, os.Remove(rule)) })
+}
+
+// An ordinary user logs in: sudo lets it become who its jobs are, once it may, and Slurm tells it of their jobs, once it may.
+func TestAnOrdinaryLoginActsAsOthers(t *testing.T) {
+	t.Parallel()
+	c := slurmtest.Start(t, slurmtest.Options{Set: []string{"PrivateData=jobs"}})
+	b := newBench(t, c, way{}, func(o *slurm.Options) {
+		o.Impersonate = true
+		o.SSH = login(c, slurmtest.LogIn(t))
+	})
+	own := as(alice, backendtest.Submission(t, task("id", "-un")))
+	b.await(t, b.submit(t, own), "SUCCEEDED", is(dagbridgev1.Job_SUCCEEDED))
+
+	sub := as(bob, backendtest.Submission(t, task("id", "-un")))
+	result := b.try(t, sub)
+	require.Equal(t, backend.NotSent, result.Outcome)
+	require.Contains(t, result.Message, "PrivateData=jobs")
+	c.Run(t, "sacctmgr", "-i", "modify", "user", alice, "set", "adminlevel=Operator")
+	require.Eventually(t, func() bool { result = b.try(t, sub); return !strings.Contains(result.Message, "PrivateData") }, patience, 200*time.Millisecond)
+	require.Equal(t, backend.NotSent, result.Outcome, result.Message)
+	require.Contains(t, result.Message, "sudo: ")
+
+	letBecome(t, alice, bob)
+	known := b.submit(t, held(sub))
+	b.await(t, known, "held", func(o backend.Observation) bool { return o.Held })
+	require.Equal(t, []error{nil}, b.backend.Alter(t.Context(), []backend.Change{{Ref: known.Ref, Job: known.Job, Release: true}}))
+	b.await(t, known, "SUCCEEDED", is(dagbridgev1.Job_SUCCEEDED))
+	require.Equal(t, bob+"\n", readFile(t, filepath.Join(b.options.WorkDir, bob, sub.Job.Id, "1.out")))
+	endless := b.submit(t, as(bob, backendtest.Submission(t, task("sleep", "600"))))
+	b.await(t, endless, "RUNNING", is(dagbridgev1.Job_RUNNING))
+	require.Equal(t, []error{nil}, b.backend.Cancel(t.Context(), []backend.Known{endless}))
+	b.await(t, endless, "CANCELLED", is(dagbridgev1.Job_CANCELLED))
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,8 @@ type cli struct {
 	timeout time.Duration
 	// self is whom the runner is.
 	self string
+	// sees: it was found to be told of everybody's jobs.
+	sees atomic.Bool
 }
 
 // searchPath is where commands find others.

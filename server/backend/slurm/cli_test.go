@@ -21,10 +21,7 @@ import (
 // newCommands is a backend whose commands are a test's own scripts.
 func newCommands(t *testing.T, scripts map[string]string) *Backend {
 	t.Helper()
-	path := t.TempDir()
-	for name, text := range scripts {
-		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+text), 0o755))
-	}
+	path := commandsIn(t, scripts)
 	b, err := New(Options{
 		Name: "fake", CLI: &CLI{Path: path}, WorkDir: t.TempDir(), Timeout: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	})

@@ -19,6 +19,8 @@ type processes struct {
 	// path is the folder of the commands; "" when they are found in PATH.
 	path     string
 	accounts *accounts
+	// root: the gateway is.
+	root bool
 }
 
 func (p *processes) close() error { return nil }
@@ -76,7 +78,7 @@ func (p *processes) command(ctx context.Context, c command) (*exec.Cmd, error) {
 	var credential *syscall.Credential
 	switch {
 	case c.user == "":
-	case os.Geteuid() == 0:
+	case p.root:
 		if credential, err = p.credential(ctx, c.user); err != nil {
 			return nil, err
 		}

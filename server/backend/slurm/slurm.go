@@ -34,6 +34,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"os/user"
 	"path/filepath"
 	"sync"
@@ -168,7 +169,7 @@ func New(o Options) (*Backend, error) {
 			return nil, fmt.Errorf("cluster %s: the gateway's own user is unknown: %w", o.Name, err)
 		}
 		b.site.User = me.Username
-		c := &cli{&processes{o.CLI.Path, &b.accounts}, o.Timeout, me.Username}
+		c := &cli{runner: &processes{o.CLI.Path, &b.accounts, os.Geteuid() == 0}, timeout: o.Timeout, self: me.Username}
 		b.orders, b.looks = c, c
 	}
 	if o.SSH != nil {
@@ -180,7 +181,7 @@ func New(o Options) (*Backend, error) {
 			return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
 		}
 		b.site.User = o.SSH.User
-		c := &cli{l, o.Timeout, o.SSH.User}
+		c := &cli{runner: l, timeout: o.Timeout, self: o.SSH.User}
 		b.orders, b.looks = c, c
 	}
 	if o.REST != nil {

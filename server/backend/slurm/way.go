@@ -30,6 +30,8 @@ type way interface {
 	accountedByName(ctx context.Context, names []string, since time.Time) ([]record, error)
 	// untold is how many messages the controller has for accounting that accounting has not taken in yet.
 	untold(ctx context.Context) (int, error)
+	// seesAll is an error when the looks do not tell of every user's jobs: any of another's would seem lost.
+	seesAll(context.Context) error
 	// release lifts the hold of jobs and answers for each. An unknown or ended one is no error.
 	release(ctx context.Context, user string, ids []string) []error
 	// depend replaces a job's dependency. An unknown or ended one is no error.
