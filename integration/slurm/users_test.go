@@ -2,10 +2,12 @@ package slurmtest_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,13 +74,24 @@ func credential(t *testing.T, name string) *syscall.Credential {
 
 func TestJobsBelongToThoseWhoSubmitThem(t *testing.T) {
 	t.Parallel()
-	c := slurmtest.Shared(t)
-	for name, configure := range acting {
+	belongTo(t, slurmtest.Shared(t), slices.Sorted(maps.Keys(acting))...)
+	// the tests' commands of other releases are root's alone
+	for _, release := range []slurmtest.Release{slurmtest.Middle, slurmtest.Newest} {
+		if os.Getenv("DAGBRIDGE_LONG") != "" {
+			t.Run(string(release), func(t *testing.T) {
+				belongTo(t, slurmtest.Start(t, slurmtest.Options{Release: release}), "REST, by root's token", "REST, by SlurmUser's")
+			})
+		}
+	}
+}
+
+func belongTo(t *testing.T, c *slurmtest.Cluster, ways ...string) {
+	for _, name := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, c, way{}, func(o *slurm.Options) {
 				o.Impersonate = true
-				configure(t, c, o)
+				acting[name](t, c, o)
 			})
 			t.Run("who runs, who owns, who is charged", func(t *testing.T) { belongs(t, b) })
 			t.Run("held, released, waiting and cancelled", func(t *testing.T) { ordered(t, b) })
@@ -189,9 +202,13 @@ func private(t *testing.T, b *bench) {
 func forged(t *testing.T, b *bench) {
 	sub := as(bob, backendtest.Submission(t, task("true")))
 	comment := slurmCommentOf(t, b, sub)
-	id, err := runAs(t, alice, filepath.Join(b.Bin(), "sbatch"), "--parsable", "--hold", "--output=/dev/null", "--chdir=/", "--comment="+comment, "--wrap=true")
-	require.NoError(t, err, id)
-	require.Equal(t, backend.Absent, b.find(t, sub).Presence)
+	id := b.Run(t, "sbatch", "--parsable", "--uid="+alice, "--hold", "--output=/dev/null", "--chdir=/", "--comment="+comment, "--wrap=true")
+	require.Equal(t, alice, b.Run(t, "squeue", "-h", "-j", id, "-o", "%u"))
+	require.Eventually(t, func() bool { // accounting may have to catch up
+		presence := b.find(t, sub).Presence
+		require.NotEqual(t, backend.Found, presence)
+		return presence == backend.Absent
+	}, patience, 200*time.Millisecond)
 	known := b.submit(t, sub)
 	b.await(t, known, "SUCCEEDED", is(dagbridgev1.Job_SUCCEEDED))
 	finding := b.find(t, sub)

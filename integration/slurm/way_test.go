@@ -2,6 +2,7 @@ package slurmtest_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ func (w way) options(t *testing.T, c *slurmtest.Cluster) slurm.Options {
 	}
 	if w.ssh {
 		o.SSH = login(c, slurmtest.LogIn(t, "SetEnv SBATCH_PARTITION=nowhere SQUEUE_STATES=nothing"))
+		if !strings.HasPrefix(c.Version, "22.") {
+			o.SSH.User = "root" // alone enters the root file systems of newer releases
+		}
 	}
 	return o
 }

@@ -24,6 +24,9 @@
 // its wrapper tells its end once more without running anything, or it is NODE_FAIL, or TIMEOUT, and the marker tells that it
 // had succeeded before.
 //
+// A job belongs to the user of the way in, or, with Impersonate, to its own (Job.User): its orders are given as that user (a header, setuid,
+// sudo), its folder is that user's, and a record of anybody else's is not its. Looks are the gateway's own.
+//
 // No answer is ever taken for absence: a witness that fails leaves the job out of the news, and a submission whose answer
 // was not heard is Unknown. The package keeps nothing between calls but the connections and the last listing.
 package slurm
