@@ -133,6 +133,11 @@ func (b *Backend) startForgotten(o *backend.Observation, k backend.Known) bool {
 	if m.err != nil || m.startID != k.Ref.ID || m.end != nil && !m.end.Signalled {
 		return false
 	}
+	// one that was cancelled as soon as it ran had little time as well
+	mark, err := b.readFile(k.Job, slurm.CancelMark(b.siteOf(k.Job), k.Job.GetId(), k.Ref.Token, o.Position), 0)
+	if o.State == dagbridgev1.Job_CANCELLED && (mark != nil || err != nil) {
+		return false
+	}
 	startedTwice(o)
 	return true
 }

@@ -714,3 +714,18 @@ func TestFindTellsWhichOfTwoIsHeld(t *testing.T) {
 	require.Len(t, found[0].Refs, 2)
 	require.Equal(t, []string{"77"}, found[0].Held)
 }
+
+// A start that slurmctld forgot, and repeats in vain, looks the same, but for the mark.
+func TestAJobThatIsCancelledAsSoonAsItRunsIsCancelled(t *testing.T) {
+	t.Parallel()
+	b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) { r.words, r.end = []string{"CANCELLED"}, r.start })}})
+	marker(t, slurm.StartMarker(b.site, job.Id, token, -1), "77 0\n")
+	told, err := look(t, b, knownJob)
+	require.NoError(t, err)
+	require.True(t, told[-1].Gone)
+	marker(t, slurm.CancelMark(b.site, job.Id, token, -1), "")
+	told, err = look(t, b, knownJob)
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Job_CANCELLED, told[-1].State)
+	require.False(t, told[-1].Gone)
+}
