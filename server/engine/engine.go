@@ -14,6 +14,9 @@
 // cancels are the unit's. A task that went in with others goes on by itself when it is retried; an array's instance goes in
 // again with those of its native array that have to, once the others have ended.
 //
+// What follows the failure of an attempt depends on its cause (causes.go): which budget it is taken from, what the next attempt
+// asks for, which nodes it is kept off. An attempt is kept as it was; the next one follows from it and the task alone.
+//
 // Each cluster has two goroutines. One runs Backend.Observe, whose news goes through Engine.observe. The other runs pass,
 // whenever something may have changed: find what may or may not be there, cancel, release and rewrite what differs from what
 // it should be, then dispatch what may go. Both are level-triggered: they look at what is, never at what has happened, so

@@ -1,6 +1,7 @@
 // Package graph is the logic of a DAG, apart from any scheduler and any store: what is wrong with a workflow (Check), what
 // is filled in where it says nothing (Normalize), in which order its tasks go (Order), when one may start (Decide), which
-// states follow each other (CanMove), and which edges a scheduler can keep by itself (Natives).
+// states follow each other (CanMove), which edges a scheduler can keep by itself (Natives), and what a task asks for when it
+// is tried again (GrownMemory, GrownTime).
 //
 // Tasks are nodes, a task's upstream list holds the edges into it, and names resolve to full keys through Upstream. Check
 // and everything after it expect a workflow that Normalize has filled in; everything after Check expects one without faults.

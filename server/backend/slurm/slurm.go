@@ -28,7 +28,11 @@
 // sudo), its folder is that user's, and a record of anybody else's is not its. Looks are the gateway's own.
 //
 // No answer is ever taken for absence: a witness that fails leaves the job out of the news, and a submission whose answer
-// was not heard is Unknown. The package keeps nothing between calls but the connections and the last listing.
+// was not heard is Unknown.
+//
+// slurmctld is bothered no more than it must be: not at all while no job is live, ever more seldom while nothing moves (type
+// pace), by no more submissions a second than the site wants (type submitRate), and not while it answers slowly. The package
+// keeps nothing between calls but the connections, the last listing, and what these need.
 package slurm
 
 import (
