@@ -134,3 +134,26 @@ func TestACancelledArrayIsWatchedForAWhile(t *testing.T) {
 	}
 	require.True(t, b.mem.empty(), "not for ever")
 }
+
+// A gateway that starts anew knows the instances of an array that has ended for those who wait for them one by one, whoever
+// else waits for the whole.
+func TestAnEndedArrayIsLoadedForAllWhoWaitForIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w := chain("list", "all", "each")
+	for _, i := range []int{0, 2} {
+		w.Tasks[i].Array = &dagbridgev1.Array{Items: []*dagbridgev1.Array_Item{{}, {}}}
+	}
+	w.Tasks[0].MaxTries = 2
+	w.Tasks[2].Upstream = []*dagbridgev1.Edge{{Task: "list", Instances: dagbridgev1.Edge_SAME_INDEX}}
+	resp, err := b.SubmitWorkflow(t.Context(), "somebody", w)
+	require.NoError(t, err)
+	b.look()
+	for _, j := range b.hpc.jobs[:2] {
+		b.end(j.jobID, 3)
+	}
+	require.Equal(t, dagbridgev1.Job_FAILED, b.job(resp.GetJobs()[0].GetId()).GetState())
+	anew, err := New(Options{Store: b.store, Clusters: []Cluster{{Name: "hpc", Backend: b.hpc}, {Name: "here", Backend: b.here}}, Now: b.now})
+	require.NoError(t, err)
+	require.Len(t, anew.mem.node(resp.GetJobs()[2].GetId()).ups[0].kids, 2)
+}

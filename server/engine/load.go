@@ -152,11 +152,13 @@ func (r *resolver) edges(n *node) []upstream {
 				up.setup = r.task(owner).GetSetup()
 				if rec := r.tx.Record(up.id); !live(rec) {
 					up.ended = rec.GetJob().GetState()
-					if edge.GetInstances() == dagbridgev1.Edge_SAME_INDEX {
-						r.tx.Children(up.id, func(id string) bool { up.kids = append(up.kids, id); return true })
-					}
 				}
 			}
+			r.found[text] = up
+		}
+		// Of the edges that lead to one key only some may wait instance for instance.
+		if edge.GetInstances() == dagbridgev1.Edge_SAME_INDEX && up.ended != dagbridgev1.Job_STATE_UNSPECIFIED && up.kids == nil {
+			r.tx.Children(up.id, func(id string) bool { up.kids = append(up.kids, id); return true })
 			r.found[text] = up
 		}
 		up.edge = edge
