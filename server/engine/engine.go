@@ -192,6 +192,7 @@ func (e *Engine) pass(ctx context.Context, c *cluster) {
 	e.find(ctx, c)
 	e.converge(ctx, c)
 	e.dispatch(ctx, c)
+	e.tellOutage(ctx, c)
 }
 
 func (c *cluster) kick() {

@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+)
+
+// What comes while a cluster does not answer, with jobs there that have to be verified first, says that this is what it waits
+// for; and no more once it is submitted.
+func TestAJobSaysThatItsClusterDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(1, "u1", "true")})
+	b.look()
+	b.hpc.down = true
+	b.look()
+	task := train(1, "u1", "true")
+	task.Key.Task = "later"
+	later := b.submit(&dagbridgev1.SubmitTaskRequest{Task: task})
+	b.look()
+	job := b.job(later.GetId())
+	require.Equal(t, dagbridgev1.Job_ACCEPTED, job.GetState())
+	require.Equal(t, "CLUSTER_UNREACHABLE", job.GetReason())
+	require.Equal(t, errDown.Error(), job.GetMessage())
+
+	b.hpc.down = false
+	b.look()
+	b.look()
+	job = b.job(later.GetId())
+	require.Equal(t, dagbridgev1.Job_SUBMITTED, job.GetState())
+	require.Empty(t, job.GetReason())
+}
