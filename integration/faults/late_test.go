@@ -23,14 +23,14 @@ var forgets = []string{
 // Those that left an exit marker are told by it; of the others nothing is known until accounting has heard of them, which takes
 // a while when it is back. None is lost, and none has succeeded without evidence.
 func TestAccountingIsLate(t *testing.T) {
-	t.Parallel()
-	c := slurmtest.Start(t, slurmtest.Options{Set: forgets})
 	n := 25
 	if os.Getenv("DAGBRIDGE_LONG") != "" {
 		n = 500
 	}
-	t.Run("down", func(t *testing.T) { late(t, c, n, "stop", "start") })
-	t.Run("hung", func(t *testing.T) { late(t, c, n, "hang", "wake") })
+	onReleases(t, slurmtest.Options{Set: forgets}, func(t *testing.T, c *slurmtest.Cluster) {
+		t.Run("down", func(t *testing.T) { late(t, c, n, "stop", "start") })
+		t.Run("hung", func(t *testing.T) { late(t, c, n, "hang", "wake") })
+	})
 }
 
 // late does something to slurmdbd, has the jobs of two gateways run, and undoes it. The jobs are somewhat more than 4n.

@@ -57,8 +57,9 @@ func runs(job *dagbridgev1.Job) []string {
 	var all []string
 	for _, at := range job.GetAttempts() {
 		what := at.GetToken()
-		if job.GetParent() != "" {
-			index := job.GetKey().GetMapIndex()
+		if _, position, isElement := strings.Cut(at.GetNativeId(), "_"); isElement { // of an array, or of tasks that went in together
+			what += "_" + position
+		} else if index := job.GetKey().GetMapIndex(); len(index) > 0 {
 			what += fmt.Sprintf("_%d", index[len(index)-1])
 		}
 		all = append(all, what)

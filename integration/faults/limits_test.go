@@ -17,8 +17,10 @@ import (
 // TestLimits meets the limits of a site. What there is no room for yet waits, and says in Slurm's words for what; it goes on
 // when there is room, and all run once. What is too large for ever fails with Slurm's sentence.
 func TestLimits(t *testing.T) {
-	t.Parallel()
-	c := slurmtest.Start(t, slurmtest.Options{Set: forgets})
+	onReleases(t, slurmtest.Options{Set: forgets}, limits)
+}
+
+func limits(t *testing.T, c *slurmtest.Cluster) {
 	for _, way := range []string{"rest", "cli"} {
 		user := map[string]string{"rest": slurmtest.User, "cli": "root"}[way]
 		set := func(t *testing.T, limit, value string) {

@@ -20,8 +20,11 @@ import (
 // TestAnOutageOfOneCluster has slurmctld take calls and never answer, or be dead, in the long form, under a gateway that knows
 // another cluster too. Whatever needs no word of slurmctld's goes on as ever; the rest is taken, and done when it is back.
 func TestAnOutageOfOneCluster(t *testing.T) {
-	t.Parallel()
-	c := slurmtest.Start(t, slurmtest.Options{Set: []string{"MessageTimeout=5"}}) // how long Slurm's own commands wait
+	// how long Slurm's own commands wait
+	onReleases(t, slurmtest.Options{Set: []string{"MessageTimeout=5"}}, outages)
+}
+
+func outages(t *testing.T, c *slurmtest.Cluster) {
 	faults := map[string]string{"hang": "wake"}
 	if os.Getenv("DAGBRIDGE_LONG") != "" {
 		faults["kill"] = "start"

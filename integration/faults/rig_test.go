@@ -2,6 +2,7 @@ package faults
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -98,6 +99,24 @@ func (r *rig) awaitLooks(t *testing.T) {
 	t.Helper()
 	until := time.Now().Add(4 * grace)
 	require.True(t, poll(patience, func() bool { return r.engine.Clusters()[0].GetLastLookTime().AsTime().After(until) }), "nobody looks")
+}
+
+// onReleases runs a test on a cluster of its own of the oldest release of Slurm and, in the long run, of the newest.
+func onReleases(t *testing.T, o slurmtest.Options, test func(*testing.T, *slurmtest.Cluster)) {
+	t.Helper()
+	t.Parallel()
+	releases := []slurmtest.Release{slurmtest.Oldest}
+	if os.Getenv("DAGBRIDGE_LONG") != "" {
+		releases = append(releases, slurmtest.Newest)
+	}
+	for _, release := range releases {
+		o := o
+		o.Release = release
+		t.Run(string(release), func(t *testing.T) {
+			t.Parallel()
+			test(t, slurmtest.Start(t, o))
+		})
+	}
 }
 
 // reach is a way to Slurm, with the deadline of these tests.

@@ -18,30 +18,33 @@ func TestRules(t *testing.T) {
 		"leaves": nil, "cancels": {"DependencyParameters=kill_invalid_depend"},
 	} {
 		t.Run("the site "+site+" what can never start", func(t *testing.T) {
-			t.Parallel()
-			c := slurmtest.Start(t, slurmtest.Options{Set: lines})
-			for _, way := range []string{"rest", "cli"} {
-				t.Run(way, func(t *testing.T) {
-					t.Parallel()
-					r := newRig(t, c, reach(t, c, way))
-					r.rules()
-					r.add("chain", r.task("extract", nil, r.fails),
-						r.task("train", []string{"extract"}, becomes(dagbridgev1.Job_UPSTREAM_FAILED, 0)),
-						r.task("report", []string{"train"}, becomes(dagbridgev1.Job_UPSTREAM_FAILED, 0)))
-					r.branch(`["x"]`)
-					r.branch(`[]`)
-					r.submit(t)
-					sum := r.finish(t, c)
-					require.Equal(t, r.programs, sum.programs)
-					require.Contains(t, r.one(t, "train").GetMessage(), "upstream extract is FAILED")
-				})
-				t.Run("cancel/"+way, func(t *testing.T) {
-					t.Parallel()
-					cancelsMany(t, newRig(t, c, reach(t, c, way)))
-				})
-			}
+			onReleases(t, slurmtest.Options{Set: lines}, func(t *testing.T, c *slurmtest.Cluster) {
+				for _, way := range []string{"rest", "cli"} {
+					t.Run(way, func(t *testing.T) {
+						t.Parallel()
+						endsByRule(t, c, newRig(t, c, reach(t, c, way)))
+					})
+					t.Run("cancel/"+way, func(t *testing.T) {
+						t.Parallel()
+						cancelsMany(t, newRig(t, c, reach(t, c, way)))
+					})
+				}
+			})
 		})
 	}
+}
+
+func endsByRule(t *testing.T, c *slurmtest.Cluster, r *rig) {
+	r.rules()
+	r.add("chain", r.task("extract", nil, r.fails),
+		r.task("train", []string{"extract"}, becomes(dagbridgev1.Job_UPSTREAM_FAILED, 0)),
+		r.task("report", []string{"train"}, becomes(dagbridgev1.Job_UPSTREAM_FAILED, 0)))
+	r.branch(`["x"]`)
+	r.branch(`[]`)
+	r.submit(t)
+	sum := r.finish(t, c)
+	require.Equal(t, r.programs, sum.programs)
+	require.Contains(t, r.one(t, "train").GetMessage(), "upstream extract is FAILED")
 }
 
 // branch chooses x, or nothing; y never. The joins behind it have a rule each.

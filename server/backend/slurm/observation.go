@@ -121,8 +121,12 @@ func (b *Backend) forgotten(o *backend.Observation, k backend.Known) {
 }
 
 // inVain: it had no time to run at all. After a start that it forgot, slurmctld starts a job once more; the node may refuse
-// that, and the job FAILED with a code that is not the program's, or is CANCELLED.
+// that, and the job FAILED with a code that is not the program's, or is CANCELLED. A signal, other than that by which Slurm
+// tells an error of its own, has ended something that ran.
 func (r *record) inVain() bool {
+	if r.signal != nil && *r.signal > 0 && *r.signal < signalNotLaunched {
+		return false
+	}
 	return !r.start.IsZero() && !r.end.IsZero() && r.end.Sub(r.start) <= time.Second
 }
 

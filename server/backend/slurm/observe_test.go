@@ -510,6 +510,15 @@ func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
 		require.Equal(t, c.want, told[-1].State, name)
 		require.Equal(t, c.want == dagbridgev1.Job_STATE_UNSPECIFIED, told[-1].Gone && told[-1].Started, name)
 	}
+
+	killed, signal := int32(137), int32(9)
+	b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
+		r.words, r.exit, r.signal, r.start, r.end = []string{"FAILED"}, &killed, &signal, ref.SubmitTime, ref.SubmitTime
+	})}})
+	marker(t, slurm.StartMarker(b.site, job.Id, token, -1), start)
+	told, err := look(t, b, knownJob)
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State, "a signal has ended something that ran")
 }
 
 func TestAHoldOfSlurmsOwnAfterALaunchThatFailed(t *testing.T) {
