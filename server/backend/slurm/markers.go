@@ -15,6 +15,8 @@ type markers struct {
 	startID string
 	// end, when the exit marker is there.
 	end *slurm.Ending
+	// unwritten: the script had come to its end, and could not write the exit marker: the file system was full.
+	unwritten bool
 	// deleted: there is no folder. It is made before the job is submitted, so whoever has a native job had one, and without it
 	// nothing tells whether the program was run.
 	deleted bool
@@ -48,6 +50,7 @@ func (b *Backend) markers(job *dagbridgev1.Job, token string, position int) mark
 		return markers{err: err}
 	}
 	if text == nil {
+		m.unwritten = !isMissing(slurm.ExitMarker(b.siteOf(job), job.GetId(), token, position) + ".new")
 		return m
 	}
 	end, err := slurm.ParseExitMarker(text)

@@ -134,7 +134,7 @@ func (r *record) inVain() bool {
 // own: the node may have been told to end it first.
 func (b *Backend) startForgotten(o *backend.Observation, k backend.Known) bool {
 	m := b.markers(k.Job, k.Ref.Token, o.Position)
-	if m.err != nil || m.startID != k.Ref.ID || m.end != nil && !m.end.Signalled {
+	if m.err != nil || m.startID != k.Ref.ID || m.unwritten || m.end != nil && !m.end.Signalled {
 		return false
 	}
 	// one that was cancelled as soon as it ran had little time as well

@@ -519,6 +519,16 @@ func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
 	told, err := look(t, b, knownJob)
 	require.NoError(t, err)
 	require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State, "a signal has ended something that ran")
+
+	failed := int32(1)
+	b = newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
+		r.words, r.exit, r.start, r.end = []string{"FAILED"}, &failed, ref.SubmitTime, ref.SubmitTime
+	})}})
+	marker(t, slurm.StartMarker(b.site, job.Id, token, -1), start)
+	marker(t, slurm.ExitMarker(b.site, job.Id, token, -1)+".new", "")
+	told, err = look(t, b, knownJob)
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State, "it had come to its end, and could not write that down")
 }
 
 func TestAHoldOfSlurmsOwnAfterALaunchThatFailed(t *testing.T) {
