@@ -208,7 +208,7 @@ func folderInside(t *testing.T, s *containers) {
 }
 
 func cancelInside(t *testing.T, s *containers) {
-	known := s.submit(t, backendtest.Submission(t, s.inside(task("sh", "-c", `trap '' TERM; echo up; while :; do sleep 1; done`))))
+	known := s.submit(t, backendtest.Submission(t, s.inside(task("sh", "-c", `trap '' TERM; sleep 3; echo up; while :; do sleep 1; done`))))
 	s.await(t, known, "RUNNING", is(dagbridgev1.Job_RUNNING))
 	require.Eventually(t, func() bool { return isUp(t, s, known) }, patience, 200*time.Millisecond)
 	require.Equal(t, []error{nil}, s.backend.Cancel(t.Context(), []backend.Known{known}))

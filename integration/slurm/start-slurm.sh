@@ -10,7 +10,7 @@
 #   --nodes N         fake nodes, one slurmd each                            (default 2)
 #   --cpus C          fake CPUs per node (config_overrides)                  (default 8)
 #   --mem MB          fake memory per node                                   (default 8000)
-#   --gpus G          fake GPUs per node (gres/gpu, device files are null)   (default 2)
+#   --gpus G          fake GPUs per node, of types a100 and h100 in turn     (default 2)
 #   --base-port P     slurmctld=P slurmdbd=P+1 slurmrestd=P+2 mariadb=P+3 slurmd=P+10..P+10+N-1 (default 26817)
 #   --users a,b       unix users to create (if absent) and put in account "test"  (default slurmtest,slurmtest2)
 #   --set K=V         extra/overriding slurm.conf line (repeatable)
@@ -89,6 +89,8 @@ VER=$(inroot slurmctld -V | awk '{print $NF}')
 [ -s "$P/etc/jwt_hs256.key" ] || dd if=/dev/urandom of="$P/etc/jwt_hs256.key" bs=32 count=1 status=none
 chown slurm: "$P/etc/jwt_hs256.key"; chmod 600 "$P/etc/jwt_hs256.key"
 HOST=$(hostname -s)
+GRES= TYPES=(a100 h100)
+for i in $(seq 0 $((GPUS-1))); do GRES+=,gpu:${TYPES[i%2]}:1; done
 { cat <<CONF
 ClusterName=testbed
 SlurmctldHost=$HOST(127.0.0.1)
@@ -116,7 +118,8 @@ SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=100
-GresTypes=gpu
+GresTypes=gpu,lustre
+Licenses=matlab:4
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=task=1
 JobAcctGatherParams=OverMemoryKill
@@ -142,7 +145,7 @@ AccountingStorageTRES=gres/gpu
 AccountingStoreFlags=job_comment,job_env,job_script
 TrackWCKey=yes
 CONF
-  echo "NodeName=n[1-$NODES] NodeHostname=$HOST NodeAddr=127.0.0.1 Port=[$SLURMD0-$((SLURMD0+NODES-1))] CPUs=$CPUS CoresPerSocket=$CPUS Sockets=1 ThreadsPerCore=1 RealMemory=$MEM$( [ $GPUS -gt 0 ] && echo " Gres=gpu:$GPUS")"
+  echo "NodeName=n[1-$NODES] NodeHostname=$HOST NodeAddr=127.0.0.1 Port=[$SLURMD0-$((SLURMD0+NODES-1))] CPUs=$CPUS CoresPerSocket=$CPUS Sockets=1 ThreadsPerCore=1 RealMemory=$MEM TmpDisk=1000 Feature=ib Gres=lustre:4$GRES"
   echo "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP OverSubscribe=NO"
   echo "PartitionName=short Nodes=ALL MaxTime=1 DefaultTime=1 State=UP"
 } >"$P/etc/slurm.conf"
@@ -156,12 +159,11 @@ RunTimeKill="runc --root=/tmp/runc-%u/ kill -a %n.%u.%j.%s.%t"
 RunTimeDelete="runc --root=/tmp/runc-%u/ delete --force %n.%u.%j.%s.%t"
 RunTimeRun="exec runc --root=/tmp/runc-%u/ run %n.%u.%j.%s.%t -b %b"
 CONF
-: >"$P/etc/gres.conf"
-if [ $GPUS -gt 0 ]; then
-  for i in $(seq 0 $((GPUS-1))); do [ -e "$P/dev/gpu$i" ] || { mknod "$P/dev/gpu$i" c 1 3 && chmod 666 "$P/dev/gpu$i"; }; done
-  f=gpu0; [ $GPUS -gt 1 ] && f="gpu[0-$((GPUS-1))]"
-  echo "NodeName=n[1-$NODES] Name=gpu File=$P/dev/$f" >"$P/etc/gres.conf"
-fi
+echo "NodeName=n[1-$NODES] Name=lustre Count=4" >"$P/etc/gres.conf"
+for i in $(seq 0 $((GPUS-1))); do
+  [ -e "$P/dev/gpu$i" ] || { mknod "$P/dev/gpu$i" c 1 3 && chmod 666 "$P/dev/gpu$i"; }
+  echo "NodeName=n[1-$NODES] Name=gpu Type=${TYPES[i%2]} File=$P/dev/gpu$i" >>"$P/etc/gres.conf"
+done
 # no cgroups: CgroupPlugin=disabled exists from 23.11 on
 case $VER in 2[0-2].*|23.02*) :>"$P/etc/cgroup.conf";; *) echo CgroupPlugin=disabled >"$P/etc/cgroup.conf";; esac
 if [ $ACCT = 1 ]; then

@@ -36,7 +36,7 @@ func (t *txn) foreignFailed(n *node, obs backend.Observation) bool {
 	for _, u := range t.e.mem.edges(n) {
 		if d := graph.Foreign(n.task, u.edge); d.NativeID != "" && slices.Contains(obs.Failed, d.NativeID) {
 			t.endByRule(n, dagbridgev1.Job_UPSTREAM_FAILED, "UPSTREAM",
-				fmt.Sprintf("upstream %s:%s did not end as it must have (%s)", u.edge.GetNative().GetCluster(), d.NativeID, d.Type))
+				fmt.Sprintf("upstream %s:%s did not end as it must have (%s)", t.rec(n.id()).GetJob().GetCluster(), d.NativeID, d.Type))
 			return true
 		}
 	}

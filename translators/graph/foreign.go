@@ -53,7 +53,7 @@ func CheckForeign(at string, t *dagbridgev1.Task, cluster string, keepsDependenc
 		if e.GetNative() == nil {
 			continue
 		}
-		if e.GetNative().GetCluster() != cluster {
+		if own := e.GetNative().GetCluster(); own != "" && own != cluster {
 			faults.Add(field+".native.cluster", "%s is on another cluster than the task, which is on %s: only the job's own scheduler can "+
 				"keep the dependency", name, cluster)
 		}

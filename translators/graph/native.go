@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -199,7 +200,7 @@ func from(t *dagbridgev1.Task, e *dagbridgev1.Edge) string {
 	case e.GetCondition() == dagbridgev1.Edge_SINGLETON:
 		return "other jobs of this name"
 	case e.GetNative() != nil:
-		return e.GetNative().GetCluster() + ":" + e.GetNative().GetId()
+		return strings.TrimPrefix(e.GetNative().GetCluster()+":"+e.GetNative().GetId(), ":")
 	}
 	return cmp.Or(e.GetTask(), e.GetKey().GetTask()) + indexText(upstreamIndex(t, e))
 }

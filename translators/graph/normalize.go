@@ -123,5 +123,8 @@ func normalizeTask(t *dagbridgev1.Task, w *dagbridgev1.Workflow) {
 		if e.Key != nil {
 			setDefault(&e.Key.Deployment, "default")
 		}
+		if e.Native != nil {
+			setDefault(&e.Native.Cluster, t.Cluster)
+		}
 	}
 }

@@ -27,15 +27,16 @@ var shortNames = map[byte]string{
 
 // bareNames are options that take no value, beside the flags among options.
 var bareNames = []string{
-	"batch", "contiguous", "hold", "ignore-pbs", "overcommit", "parsable", "quiet", "reboot", "test-only", "verbose", "wait",
+	"batch", "consolidate-segments", "contiguous", "hold", "ignore-pbs", "overcommit", "parsable", "quiet", "reboot", "spread-segments", "stepmgr",
+	"test-only", "verbose", "wait",
 }
 
 // optionalNames are options that may have a value, beside those among options. It is then written behind a "=".
-var optionalNames = []string{"get-user-env", "no-kill", "propagate"}
+var optionalNames = []string{"get-user-env", "no-kill", "oom-kill-step", "propagate", "resv-ports"}
 
 // longNames are all options of sbatch's, sorted.
 var longNames = slices.Sorted(slices.Values(slices.Concat(
-	slices.Collect(maps.Keys(options)), slices.Collect(maps.Keys(elsewhere)), slices.Collect(maps.Keys(reserved)), oneWay,
+	slices.Collect(maps.Keys(options)), slices.Collect(maps.Keys(elsewhere)), slices.Collect(maps.Keys(reserved)), oneWay, newer,
 )))
 
 // takes says whether an option has a value.

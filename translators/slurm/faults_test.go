@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/slurm"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 func options(pairs ...string) *dagbridgev1.Task {
@@ -70,9 +72,12 @@ func TestWhatSlurmCannotSayIsRefusedWithASentence(t *testing.T) {
 		"a flag with a value":                       {options("spread-job", "yes"), []string{"it takes no value"}},
 		"an option without its value":               {options("constraint", ""), []string{"it needs a value"}},
 		"a number that is none":                     {options("nice", "very"), []string{`"very" is not a whole number`}},
-		"a value slurmrestd refuses":                {options("signal", "B:USR1@60", "exclusive", "yes", "mem-per-cpu", "1GiB"), []string{`slurmrestd cannot say "B:"`, `"yes" is not "", "user" or "mcs"`, `"1GiB" is not a size`}},
+		"a value slurmrestd refuses":                {options("signal", "B:USR9@60", "exclusive", "yes", "mem-per-cpu", "1GiB"), []string{`"B:USR9@60" is not a signal and seconds`, `"yes" is not "", "user" or "mcs"`, `"1GiB" is not a size`}},
 		"a value only sbatch takes": {options("gres-flags", "allow-task-sharing", "mail-type", "END,NEVER", "profile", "disk", "priority", "TOP", "time-min", "soon"),
 			[]string{`"allow-task-sharing" is not "disable-binding"`, `"END,NEVER" is not a list of ALL, ARRAY_TASKS`, `"disk" is not a list of ALL, ENERGY`, `"TOP" is not a number`, `"soon" is not a time as Slurm writes it`}},
+		"a warning without a limit":     {options("signal", "B:USR1@60"), []string{`["signal"]: with "B:" it needs resources.timeLimit`}},
+		"a warning before the start":    {with(options("signal", "B:USR1@60"), &dagbridgev1.Resources{TimeLimit: durationpb.New(time.Minute)}), []string{`["signal"]: 60 s before the end of 60 s the job has not started`}},
+		"what the oldest release lacks": {options("tres-per-task", "gres/gpu:1"), []string{`["tres-per-task"]: Slurm 22.05 does not have it`}},
 		"one thing said twice": {with(options("mem-per-cpu", "1G", "cpus-per-gpu", "2", "gpus", "1", "gres", "gpu:1", "ntasks", "4", "requeue", "", "no-requeue", ""),
 			&dagbridgev1.Resources{Cpu: "1", Memory: "1Gi", Gpus: []*dagbridgev1.Gpu{{}}, TasksPerNode: 2}),
 			[]string{`["mem-per-cpu"]: resources.memory says it`, `["cpus-per-gpu"]: resources.cpu`, `["gpus"]: resources.gpus`, `["gres"]: resources.gpus`, `["ntasks"]: the number`, `["requeue"]: no-requeue`}},

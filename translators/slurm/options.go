@@ -94,8 +94,8 @@ var options = map[string]option{
 	"requeue":           {field: "requeue", kind: flag},
 	"profile":           {field: "profile", pattern: wordsOf(profiles), hint: "a list of " + listOf(profiles)},
 	"reservation":       {field: "reservation"},
-	"signal": {field: "signal", pattern: regexp.MustCompile(`^(R:)?[A-Z0-9]+(@[0-9]+)?$`),
-		hint: `a signal and seconds ("USR1@60"); slurmrestd cannot say "B:"`},
+	"signal": {field: "signal", pattern: regexp.MustCompile(`^([BR]:)?(` + signalNames + `)(@[0-9]{1,5})?$`),
+		hint: `a signal and seconds ("USR1@60"), for the program itself with "B:" before it`},
 	"sockets-per-node": {field: "sockets_per_node", kind: whole},
 	"spread-job":       {field: "spread_job", kind: flag},
 	"thread-spec":      {field: "thread_specification", kind: whole},
@@ -149,12 +149,19 @@ var reserved = map[string]string{
 	"umask":               "the gateway must be able to read the job's files",
 	"verbose":             "it is about sbatch's own output",
 	"wait":                "waiting is the caller's: waitFor, or dagbridge submit --wait",
+	"wait-all-nodes":      "whether a job starts before all of its nodes have booted is the site's",
 }
 
-// oneWay are options of sbatch's that slurmrestd refuses, or does not do the same with.
+// oneWay are options of sbatch's that slurmrestd refuses, or takes for something else.
 var oneWay = []string{
-	"batch-features", "bbf", "contiguous", "cores-per-socket", "extra-node-info", "hint", "network", "no-kill", "nodefile", "overcommit", "power",
-	"propagate", "reboot", "switches",
+	"batch-features", "bbf", "contiguous", "cores-per-socket", "extra-node-info", "hint", "mem-bind", "network", "no-kill", "nodefile",
+	"ntasks-per-gpu", "overcommit", "power", "propagate", "reboot", "switches",
+}
+
+// newer are options of sbatch's that the oldest release here does not have.
+var newer = []string{
+	"consolidate-segments", "container-id", "container-type", "extra", "mem-update", "oom-kill-step", "resources", "resv-ports", "segment",
+	"spread-segments", "stepmgr", "tres-bind", "tres-per-task",
 }
 
 // conflicts are options that say what a field of the task says too.
@@ -199,10 +206,7 @@ func (t *translation) options() {
 		delete(t.job.Options, "gres")
 	}
 	t.exclude()
-	if _, ok := given["signal"]; ok && !t.perTask() {
-		t.notice(`slurm.options["signal"]: Slurm sends it to what srun has started, not to the job script's own program; ` +
-			`use launch PER_TASK, or srun in the script`)
-	}
+	t.signal()
 }
 
 // exclude leaves out the nodes that failed earlier attempts, beside those that the task itself leaves out.
@@ -231,6 +235,8 @@ func refuseOption(name, value string) string {
 		return "not for tasks: " + reserved[name]
 	case slices.Contains(oneWay, name):
 		return "slurmrestd cannot carry it, so it is not taken on any cluster"
+	case slices.Contains(newer, name):
+		return "Slurm 22.05 does not have it, so it is not taken on any cluster"
 	case !known:
 		return fmt.Sprintf("sbatch has no such option that a task may set; the nearest one is %q", nearest(name, slices.Sorted(maps.Keys(options))))
 	case o.kind == flag && value != "":

@@ -159,7 +159,11 @@ func (p *parser) take(d directive) error {
 	case "output", "error":
 		p.notice(d.line, "--%s: dagbridge keeps the job's output itself; see dagbridge logs", d.name)
 	case "dependency":
-		return errors.New("write a workflow file in which upstream names the tasks to wait for, and give it to dagbridge run")
+		return p.dependency(d.value)
+	case "container":
+		p.container(oci, d.value)
+	case "container-image":
+		p.container(pyxis, d.value)
 	case "ntasks":
 		// With the others: tasks.
 	default:
@@ -266,6 +270,53 @@ func (p *parser) gres(s string) error {
 	}
 	if len(others) > 0 {
 		p.task.Slurm.Options["gres"] = strings.Join(others, ",")
+	}
+	return nil
+}
+
+// container puts the script into an image.
+func (p *parser) container(runtime, image string) {
+	p.task.Container, p.task.Slurm.Container = &dagbridgev1.Container{Image: image}, runtime
+}
+
+var (
+	startedForm   = regexp.MustCompile(`^([0-9]+(?:_[0-9]+)?)(?:\+([0-9]{1,5}))?$`)
+	dependentRule = map[string]string{"afterok": "all_success", "afterany": "all_done"}
+)
+
+// dependency reads what the script waits for: jobs that are not the gateway's, as far as it knows.
+func (p *parser) dependency(expression string) error {
+	if strings.Contains(expression, "?") {
+		return errors.New("any one of several jobs cannot be waited for")
+	}
+	for term := range strings.SplitSeq(expression, ",") {
+		kind, ids, _ := strings.Cut(term, ":")
+		rule := dependentRule[kind]
+		switch {
+		case kind == "singleton" && ids == "":
+			p.task.Upstream = append(p.task.Upstream, &dagbridgev1.Edge{Condition: dagbridgev1.Edge_SINGLETON})
+			continue
+		case kind != "after" && rule == "":
+			return fmt.Errorf("%q cannot be waited for; afterok, afterany, after and singleton can", term)
+		case rule != "" && p.task.TriggerRule != "" && p.task.TriggerRule != rule:
+			return errors.New("a task waits for the success of all (afterok) or for the end of all (afterany)")
+		case rule != "":
+			p.task.TriggerRule = rule
+		}
+		for id := range strings.SplitSeq(ids, ":") {
+			parts := startedForm.FindStringSubmatch(id)
+			if parts == nil || parts[2] != "" && rule != "" {
+				return fmt.Errorf("%q is no job id", id)
+			}
+			edge := &dagbridgev1.Edge{Native: &dagbridgev1.NativeJob{Id: parts[1]}}
+			if rule == "" {
+				edge.Condition = dagbridgev1.Edge_STARTED
+			}
+			if parts[2] != "" {
+				edge.Delay = durationpb.New(time.Duration(integer(parts[2])) * time.Minute)
+			}
+			p.task.Upstream = append(p.task.Upstream, edge)
+		}
 	}
 	return nil
 }

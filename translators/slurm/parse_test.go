@@ -84,14 +84,14 @@ func TestAllFormsOfATimeLimit(t *testing.T) {
 func TestWhatASlurmScriptCannotSayHereIsToldLineByLine(t *testing.T) {
 	t.Parallel()
 	_, _, faults := slurm.ParseScript(`#!/bin/bash
-#SBATCH -d afterok:1
+#SBATCH -d afterok:1?afterok:2
 #SBATCH --jobname=x
 #SBATCH foo -q
 #SBATCH --comment "a
 #SBATCH --mem=0 -N 1-4
 #SBATCH -a 1-10
 #SBATCH --gres=gpu:a:b:c -D relative
-#SBATCH --hold -n 0 --signal=B:USR1@60
+#SBATCH --hold -n 0 --signal=X:USR1@60
 #SBATCH hetjob
 #SBATCH --time-mi=5 --no=1 -Y --parsable=1 --constraint
 #SBATCH --switches=1 --uid=5
@@ -100,7 +100,7 @@ true
 #SBATCH --more
 `)
 	want := []string{
-		"line 2: --dependency: write a workflow file",
+		"line 2: --dependency: any one of several jobs cannot be waited for",
 		"line 3: sbatch has no option --jobname that is known here; the nearest one is --job-name",
 		`line 4: "foo" is not an option`,
 		"line 4: --qos needs a value",
@@ -159,4 +159,33 @@ func FuzzParseScript(f *testing.F) {
 		s := submission(task)
 		_, _ = slurm.Translate(slurm.Site{WorkDir: "/w", User: "u"}, s)
 	})
+}
+
+func TestWhatASlurmScriptWaitsFor(t *testing.T) {
+	t.Parallel()
+	for expression, want := range map[string]string{
+		"afterok:1:2_3,singleton": `{"upstream": [{"native": {"id": "1"}}, {"native": {"id": "2_3"}}, {"condition": "SINGLETON"}], "triggerRule": "all_success"}`,
+		"afterany:7":              `{"upstream": [{"native": {"id": "7"}}], "triggerRule": "all_done"}`,
+		"after:7+2":               `{"upstream": [{"native": {"id": "7"}, "condition": "STARTED", "delay": "120s"}]}`,
+	} {
+		task, _, faults := slurm.ParseScript("#!/bin/sh\n#SBATCH --dependency=" + expression + "\ntrue\n")
+		require.Empty(t, faults, expression)
+		wanted := &dagbridgev1.Task{}
+		require.NoError(t, protojson.Unmarshal([]byte(want), wanted))
+		require.True(t, proto.Equal(wanted, &dagbridgev1.Task{Upstream: task.Upstream, TriggerRule: task.TriggerRule}), "%s: %v", expression, task)
+	}
+	for _, expression := range []string{"afterok:1,afterany:2", "afternotok:1", "afterok:x", "afterok", "afterok:1+2", "expand:1", "afterok:1?afterok:2", "singleton:1"} {
+		_, _, faults := slurm.ParseScript("#!/bin/sh\n#SBATCH --dependency=" + expression + "\ntrue\n")
+		require.Len(t, faults, 1, expression)
+	}
+}
+
+func TestTheContainerOfASlurmScript(t *testing.T) {
+	t.Parallel()
+	for directive, runtime := range map[string]string{"--container=/bundles/b": "oci", "--container-image=/bundles/b": "pyxis"} {
+		task, _, faults := slurm.ParseScript("#!/bin/sh\n#SBATCH " + directive + "\ntrue\n")
+		require.Empty(t, faults)
+		require.Equal(t, "/bundles/b", task.GetContainer().GetImage())
+		require.Equal(t, runtime, task.GetSlurm().GetContainer())
+	}
 }

@@ -141,7 +141,9 @@ type translation struct {
 	job        *Job
 	// script is the user's; nil without one.
 	script *userScript
-	faults translators.Faults
+	// warning is for the program before its time runs out; nil without one.
+	warning *warning
+	faults  translators.Faults
 }
 
 func (t *translation) fault(field, format string, args ...any) { t.faults.Add(field, format, args...) }

@@ -110,16 +110,26 @@ payload && inputs >"$dagbridge_base.inputs" && : >"$dagbridge_base.output" || { 
 terminated=
 trap 'signalled=yes terminated=yes' TERM
 trap 'signalled=yes' INT HUP USR1 USR2
+# Slurm's own warning goes to this script alone, or to what srun has started: the program has its from here.
+if [ -n "${warn_signal-}" ]; then
+  (
+    sleep "$((SECONDS < warn_after ? warn_after - SECONDS : 0))"
+    kill -s "$warn_signal" "$(cat "$dagbridge_base.pid")"
+  ) >/dev/null 2>&1 &
+  warner=$!
+fi
 # Meanwhile bash keeps silent: it would write the text of all this to the log when a signal ends the program.
 exec 3>&2 2>/dev/null
 (
   umask "$mask"
+  [ -z "${warn_signal-}" ] || printf '%s' "$BASHPID" >"$dagbridge_base.pid"
   program
 ) 2>&3 3>&-
 code=$?
 [ "$code" -eq 0 ] || late
 exec 2>&3 3>&-
-rm -f "$dagbridge_base.script" "$dagbridge_base.inputs"
+[ -z "${warn_signal-}" ] || kill "$warner" 2>/dev/null
+rm -f "$dagbridge_base.script" "$dagbridge_base.inputs" "$dagbridge_base.pid"
 
 [ "$code" -eq 0 ] || end "$code" ''
 [ -z "${by_srun-}" ] || [ -z "$terminated" ] || end 143 'srun was ended before the program, so that its 0 means nothing'

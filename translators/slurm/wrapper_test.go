@@ -17,6 +17,7 @@ import (
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/slurm"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // node runs job scripts as a compute node would: bash, a PATH, and Slurm's variables.
@@ -586,4 +587,21 @@ func TestOutputsAreWhatJSONReadersTake(t *testing.T) {
 	var values map[string]string
 	require.NoError(t, json.Unmarshal([]byte(n.outputs(-1)), &values))
 	require.Equal(t, map[string]string{"k": "\x01\x1f\x7f\t\"\\/é", "B": "\u2728"}, values)
+}
+
+// The program itself is warned, and neither the wrapper nor what it says of the end is disturbed; nothing is left of the warner.
+func TestTheProgramIsWarnedBeforeItsTimeRunsOut(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	task := with(sh(`trap 'echo warned; exit 7' USR1; while :; do sleep 0.1; done`), &dagbridgev1.Resources{TimeLimit: durationpb.New(time.Minute)})
+	task.Slurm = &dagbridgev1.SlurmOptions{Options: map[string]string{"signal": "B:SIGUSR1@59"}}
+	got := n.run(submission(task))
+	require.Equal(t, end{7, "warned\n", ""}, got)
+	require.EqualValues(t, 7, n.marker(-1).ExitCode)
+	require.NoFileExists(t, filepath.Join(slurm.Dir(n.site, jobID), "1.pid"))
+
+	quick := with(sh(`echo done`), &dagbridgev1.Resources{TimeLimit: durationpb.New(time.Minute)})
+	quick.Slurm = task.Slurm
+	other := newNode(t)
+	require.Equal(t, end{0, "done\n", ""}, other.run(submission(quick)), "one that ends before is not waited for")
 }

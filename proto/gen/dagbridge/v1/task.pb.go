@@ -621,9 +621,10 @@ func (x *Resources) GetTimeLimit() *durationpb.Duration {
 
 // NativeJob names somebody else's job in a cluster.
 type NativeJob struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Left out: the task's own.
+	Cluster       string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1756,10 +1757,9 @@ const file_dagbridge_v1_task_proto_rawDesc = "" +
 	"\x05nodes\x18\x04 \x01(\x05B\v\xbaH\b\x1a\x06\x18\xa0\x8d\x06(\x00R\x05nodes\x121\n" +
 	"\x0etasks_per_node\x18\x05 \x01(\x05B\v\xbaH\b\x1a\x06\x18\xa0\x8d\x06(\x00R\ftasksPerNode\x12I\n" +
 	"\n" +
-	"time_limit\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x05\b\x80\x8a\x8a\x0f*\x00R\ttimeLimit\"M\n" +
-	"\tNativeJob\x12$\n" +
-	"\acluster\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05 \x01(\x80\x02R\acluster\x12\x1a\n" +
+	"time_limit\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x05\b\x80\x8a\x8a\x0f*\x00R\ttimeLimit\"K\n" +
+	"\tNativeJob\x12\"\n" +
+	"\acluster\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\acluster\x12\x1a\n" +
 	"\x02id\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x04R\x02id\"\xf8\x03\n" +
 	"\x04Edge\x12'\n" +
