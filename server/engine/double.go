@@ -31,8 +31,12 @@ func (m *memory) double(n *node, d double) (known bool) {
 
 // mayRunElsewhere: an earlier request for what was cancelled before it started may have arrived since, and its native job may
 // run. The token is looked for once more before it counts as dead.
-func (t *txn) mayRunElsewhere(n *node) bool {
-	return t.rec(n.id()).GetResubmitted() && !t.e.mem.askRecheck(n)
+func (t *txn) mayRunElsewhere(n *node, obs backend.Observation) bool {
+	if !t.rec(n.id()).GetResubmitted() {
+		return false
+	}
+	t.e.mem.double(n, double{obs.Ref.ID, obs.Position}) // this one has run nothing
+	return !t.e.mem.askRecheck(n)
 }
 
 // settled: an instance of a native array has ended, or has only to wait until the others have, for another attempt.

@@ -238,7 +238,7 @@ func (m *memory) there(n *node, position int) {
 func (t *txn) gone(n *node, id string, obs backend.Observation) {
 	rec := t.rec(id)
 	switch {
-	case t.cancelled(rec) && t.mayRunElsewhere(n):
+	case t.cancelled(rec) && t.mayRunElsewhere(n, obs):
 	case t.cancelled(rec):
 		t.finishJob(n, id, dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled; the scheduler has no trace of it any more")
 	case !obs.Started && !t.e.mem.marked(n, obs.Position):

@@ -31,7 +31,7 @@ const reasonDependency = "DEPENDENCY"
 func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end ending) {
 	rec := t.rec(id)
 	switch {
-	case obs.State == dagbridgev1.Job_CANCELLED && obs.StartTime.IsZero() && t.mayRunElsewhere(n):
+	case obs.State == dagbridgev1.Job_CANCELLED && obs.StartTime.IsZero() && t.mayRunElsewhere(n, obs):
 		return
 	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature || obs.Reason == reasonMarked):
 		obs.State, obs.Reason, obs.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the program started"
