@@ -2,14 +2,16 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
+	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 
 	"github.com/dagbridge/dagbridge/server"
 	"github.com/dagbridge/dagbridge/server/backend/slurm"
@@ -24,28 +26,33 @@ func init() { roles["gateway"] = serveGateway }
 // storeFile is a gateway's store in its folder.
 func storeFile(dir string) string { return filepath.Join(dir, "dagbridge.db") }
 
-// serveGateway is the gateway in front of a Slurm cluster "hpc", reached over REST: it is handed its folder, and slurmrestd's
-// address, user, token file, work folder and MinJobAge in seconds.
+// gatewayRole is what makes a process the gateway of a folder, in front of a Slurm cluster.
+func gatewayRole(b *testing.B, dir string, o slurm.Options) []string {
+	b.Helper()
+	text, err := json.Marshal(o)
+	require.NoError(b, err)
+	return []string{"gateway", dir, string(text)}
+}
+
+// serveGateway is the gateway: it is handed its folder, and the options of its cluster in JSON.
 func serveGateway(args []string) error {
 	s, err := store.Open(storeFile(args[0]), store.Options{})
 	if err != nil {
 		return err
 	}
-	age, err := strconv.Atoi(args[5])
-	if err != nil {
+	var options slurm.Options
+	if err := json.Unmarshal([]byte(args[1]), &options); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	hpc, err := slurm.New(slurm.Options{
-		Name: "hpc", REST: &slurm.REST{URL: args[1], User: args[2], TokenFile: args[3]}, WorkDir: args[4],
-		Limits: slurm.Limits{MinJobAge: time.Duration(age) * time.Second}, Log: log,
-	})
+	options.Log = log
+	hpc, err := slurm.New(options)
 	if err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
 	metrics := telemetry.New(registry)
-	e, err := engine.New(engine.Options{Store: s, Clusters: []engine.Cluster{{Name: "hpc", Backend: hpc}}, Metrics: metrics, Log: log})
+	e, err := engine.New(engine.Options{Store: s, Clusters: []engine.Cluster{{Name: options.Name, Backend: hpc}}, Metrics: metrics, Log: log})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -108,4 +109,34 @@ func (p *process) rest(b *testing.B, path string) {
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 		b.Errorf("%s: %s %v", path, resp.Status, err)
 	}
+}
+
+// post sends a JSON document, and returns the answer.
+func (p *process) post(b *testing.B, path string, body []byte) []byte {
+	b.Helper()
+	resp, err := p.http.Post(p.url+path, "application/json", bytes.NewReader(body))
+	require.NoError(b, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(b, err)
+	require.Equal(b, http.StatusOK, resp.StatusCode, "%.1000s", text)
+	return text
+}
+
+// metric is the value of one of the process's own metrics, named with its labels.
+func (p *process) metric(b *testing.B, name string) float64 {
+	b.Helper()
+	resp, err := http.Get(p.url + "/metrics")
+	require.NoError(b, err)
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			require.NoError(b, err)
+			return n
+		}
+	}
+	b.Fatalf("the gateway does not tell %s", name)
+	return 0
 }

@@ -1,14 +1,10 @@
 package bench
 
 import (
-	"bufio"
 	"fmt"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +16,7 @@ import (
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/backend/slurm"
 	"github.com/dagbridge/dagbridge/server/store"
 )
 
@@ -29,7 +26,7 @@ func down(b *testing.B, dir string) []string {
 	b.Helper()
 	token := filepath.Join(b.TempDir(), "token")
 	require.NoError(b, os.WriteFile(token, []byte("none"), 0o600))
-	return []string{"gateway", dir, "http://127.0.0.1:1", "slurmtest", token, b.TempDir(), "300"}
+	return gatewayRole(b, dir, slurm.Options{Name: "hpc", REST: &slurm.REST{URL: "http://127.0.0.1:1", User: "slurmtest", TokenFile: token}, WorkDir: b.TempDir()})
 }
 
 // newGatewayWithAJob starts a gateway of its own folder in front of a Slurm that is down.
@@ -109,20 +106,7 @@ func submission(run string, i int) *dagbridgev1.SubmitTaskRequest {
 
 // commits of the gateway's store so far, by its own metrics.
 func (p *process) commits(b *testing.B) float64 {
-	b.Helper()
-	resp, err := http.Get(p.url + "/metrics")
-	require.NoError(b, err)
-	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), "dagbridge_store_commit_jobs_count "); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			require.NoError(b, err)
-			return n
-		}
-	}
-	b.Fatal("the gateway does not tell how many commits there were")
-	return 0
+	return p.metric(b, "dagbridge_store_commit_jobs_count")
 }
 
 // puts are a bucket's share of what one submission puts, with the mean sizes of its keys and values.

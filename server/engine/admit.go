@@ -53,7 +53,7 @@ func (e *Engine) SubmitTask(ctx context.Context, owner string, req *dagbridgev1.
 
 // SubmitWorkflow admits a whole DAG, all of it or nothing. Errors as SubmitTask's.
 func (e *Engine) SubmitWorkflow(ctx context.Context, owner string, w *dagbridgev1.Workflow) (*dagbridgev1.SubmitWorkflowResponse, error) {
-	runID, jobs, warnings, err := e.admit(ctx, owner, proto.CloneOf(w))
+	runID, jobs, warnings, err := e.admit(ctx, owner, w)
 	if err != nil {
 		return nil, err
 	}
@@ -64,16 +64,16 @@ func (e *Engine) SubmitWorkflow(ctx context.Context, owner string, w *dagbridgev
 	return &dagbridgev1.SubmitWorkflowResponse{Run: run, Jobs: jobs, Warnings: warnings}, nil
 }
 
-// fillRun names the run of a workflow that names none.
-func fillRun(w *dagbridgev1.Workflow, run string) {
-	if w.Run == nil {
-		w.Run = &dagbridgev1.Run{}
-	}
-	r := w.Run
+// withRun is a workflow, with its run named where it names none. All else they share.
+func withRun(w *dagbridgev1.Workflow, run string) *dagbridgev1.Workflow {
+	r := cmp.Or(proto.CloneOf(w.GetRun()), &dagbridgev1.Run{})
 	if r.GetOrchestrator() == "" && r.GetWorkflow() == "" && r.GetRun() == "" {
 		r.Orchestrator, r.Workflow, r.Run = "cli", cmp.Or(w.GetName(), "workflow"), run
 		r.Uid = cmp.Or(r.GetUid(), run)
 	}
+	w = graph.Shallow(w)
+	w.Run = r
+	return w
 }
 
 // places are the clusters, without what the engine knows of them.
@@ -125,8 +125,7 @@ func (e *Engine) existing(id string) (graph.Node, bool) {
 
 // admit checks a workflow and makes its jobs durable, in one transaction.
 func (e *Engine) admit(ctx context.Context, owner string, w *dagbridgev1.Workflow) (runID string, jobs []*dagbridgev1.Job, warnings []string, err error) {
-	fillRun(w, e.newID())
-	w = graph.Normalize(w)
+	w = graph.Normalize(withRun(w, e.newID()))
 	p, faults := prepare(w, e.places(), e.surroundings(owner))
 	if len(faults) > 0 {
 		return "", nil, nil, faults
@@ -432,6 +431,7 @@ func (a *admission) put(t *txn, n *node) {
 	t.admitted = append(t.admitted, n)
 	t.Put(n.rec)
 	if !isCarrier(n.rec) {
+		a.resolve.tasks[n.id()] = n.task
 		a.resolve.made[graph.KeyString(n.rec.GetJob().GetKey())] = n.id()
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/graph"
@@ -44,9 +42,7 @@ var nowhere = surroundings{
 }
 
 func prepareClone(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (*prepared, translators.Faults) {
-	w = proto.CloneOf(w)
-	fillRun(w, "plan")
-	return prepare(graph.Normalize(w), clusters, around)
+	return prepare(graph.Normalize(withRun(w, "plan")), clusters, around)
 }
 
 func plan(p *prepared, faults translators.Faults) (*dagbridgev1.Plan, error) {

@@ -16,8 +16,6 @@ type prepared struct {
 	tasks []*planned
 	// order is topological.
 	order []int
-	// index of a task by its key's string.
-	index map[string]int
 }
 
 // planned is one task of it.
@@ -54,11 +52,10 @@ type surroundings struct {
 // prepare checks a normalised workflow and plans it. It contacts no cluster.
 func prepare(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (*prepared, translators.Faults) {
 	faults := graph.Check(w, around.known)
-	p := &prepared{w: w, index: map[string]int{}}
+	p := &prepared{w: w}
 	for i, task := range w.GetTasks() {
 		one := &planned{index: i, task: task}
 		p.tasks = append(p.tasks, one)
-		p.index[graph.KeyString(task.GetKey())] = i
 		field := fmt.Sprintf("tasks[%d]", i)
 		one.cluster = clusterNamed(clusters, task.GetCluster())
 		switch {
@@ -163,16 +160,18 @@ func (p *prepared) judge(around surroundings) {
 		})
 	}
 	outside := map[string]bool{}
-	for _, one := range p.tasks {
-		for _, edge := range one.task.GetUpstream() {
-			key := graph.Upstream(one.task, edge)
-			if key == nil { // foreign
-				one.upstream = append(one.upstream, -1)
+	for i, upstream := range graph.Upstreams(p.w.GetTasks()) {
+		one := p.tasks[i]
+		one.upstream = upstream
+		for j, edge := range one.task.GetUpstream() {
+			if upstream[j] >= 0 {
 				continue
 			}
-			i := p.find(key)
-			one.upstream = append(one.upstream, i)
-			if s := graph.KeyString(key); i < 0 && !outside[s] {
+			key := graph.Upstream(one.task, edge)
+			if key == nil { // foreign
+				continue
+			}
+			if s := graph.KeyString(key); !outside[s] {
 				if node, ok := around.node(key); ok {
 					outside[s] = true
 					nodes = append(nodes, node)
@@ -324,14 +323,4 @@ func guarded(alternatives bool, dependencyTypes []string) bool {
 	return !alternatives && !slices.ContainsFunc(dependencyTypes, func(kind string) bool {
 		return kind != "" && kind != string(translators.AfterOK)
 	})
-}
-
-// find is where in the workflow a key leads, itself or as an instance of an array; -1: outside.
-func (p *prepared) find(key *dagbridgev1.TaskKey) int {
-	for _, k := range []*dagbridgev1.TaskKey{key, withoutIndex(key)} {
-		if i, ok := p.index[graph.KeyString(k)]; ok {
-			return i
-		}
-	}
-	return -1
 }

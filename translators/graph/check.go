@@ -114,7 +114,7 @@ func (c *checker) checkKey(i int, at string, t *dagbridgev1.Task) {
 	}
 	if first := c.find(key); first != i {
 		c.add(at+".key.task", "task %s is there already, as tasks[%d]: every task of a run has its own name", quote(label(key)), first)
-	} else if array := c.arrayOf(runOf(key), key.GetTask(), key.GetMapIndex()); array >= 0 {
+	} else if array := c.arrayOf(c.position[runOf(key)], key.GetTask(), key.GetMapIndex()); array >= 0 {
 		c.add(at+".key.mapIndex", "task %s is there already, as an instance of the array tasks[%d]", quote(label(key)), array)
 	}
 }

@@ -67,18 +67,20 @@ type grouping struct {
 func (n *natives) groups(i int) grouping {
 	upstream := n.nodes[i].Task.GetUpstream()
 	g := grouping{of: make([]int, len(upstream))}
-	at := map[class]int{}
+	at, k := map[class]int{}, 0
 	for j, e := range upstream {
 		if e.GetCondition() != dagbridgev1.Edge_CONDITION_UNSPECIFIED || isForeign(e) {
 			continue
 		}
 		c := n.classOf(i, j)
-		k, ok := at[c]
-		if !ok {
-			k = len(g.list)
-			at[c] = k
-			g.list = append(g.list, group{class: c})
-			g.members = append(g.members, nil)
+		if k >= len(g.list) || g.list[k].class != c { // else it is like the one before, as most are
+			var ok bool
+			if k, ok = at[c]; !ok {
+				k = len(g.list)
+				at[c] = k
+				g.list = append(g.list, group{class: c})
+				g.members = append(g.members, nil)
+			}
 		}
 		g.list[k].size = min(g.list[k].size+1, maxGroup)
 		g.members[k] = append(g.members[k], j)

@@ -41,11 +41,10 @@ func isForeign(e *dagbridgev1.Edge) bool {
 func CheckForeign(at string, t *dagbridgev1.Task, cluster string, keepsDependencies bool) translators.Faults {
 	var faults translators.Faults
 	for j, e := range t.GetUpstream() {
-		field := fmt.Sprintf("%s.upstream[%d]", at, j)
 		if !isForeign(e) {
 			continue
 		}
-		name := from(t, e)
+		field, name := fmt.Sprintf("%s.upstream[%d]", at, j), from(t, e)
 		if !keepsDependencies {
 			faults.Add(field, "cluster %s keeps no dependencies, and what becomes of %s the gateway does not see", cluster, name)
 			continue

@@ -39,12 +39,12 @@ func InstanceTask(t *dagbridgev1.Task, position int) *dagbridgev1.Task {
 	return instance
 }
 
-// Shallow is a copy of a task that shares all of its parts: both are to be left as they are.
-func Shallow(t *dagbridgev1.Task) *dagbridgev1.Task {
-	copied := &dagbridgev1.Task{}
-	t.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		copied.ProtoReflect().Set(field, value)
+// Shallow is a copy of a message that shares all of its parts: both are to be left as they are.
+func Shallow[M proto.Message](m M) M {
+	copied := m.ProtoReflect().New()
+	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		copied.Set(field, value)
 		return true
 	})
-	return copied
+	return copied.Interface().(M)
 }

@@ -77,7 +77,7 @@ func Natives(nodes []Node) []Verdict {
 		tasks[i] = node.Task
 	}
 	x := newIndex(tasks)
-	n := natives{nodes: nodes, upstream: x.edges(), ends: make([]fates, len(nodes)), judgements: judgements{}}
+	n := natives{nodes: nodes, upstream: x.edges(), ends: make([]fates, len(nodes)), grouped: make([]grouping, len(nodes)), judgements: judgements{}}
 	for i := range nodes {
 		n.ends[i] = anyEnd
 	}
@@ -98,7 +98,9 @@ type natives struct {
 	nodes    []Node
 	upstream [][]int
 	// ends that each node, or each of its instances, can come to.
-	ends       []fates
+	ends []fates
+	// grouped are the upstreams of each.
+	grouped    []grouping
 	judgements judgements
 }
 
@@ -114,7 +116,8 @@ func (n *natives) endsOf(i int) fates {
 			ends |= setOf(fateUpstreamFailed)
 		}
 	}
-	return ends | endings(t.GetTriggerRule(), n.groups(i).list)
+	n.grouped[i] = n.groups(i)
+	return ends | endings(t.GetTriggerRule(), n.grouped[i].list)
 }
 
 func (n *natives) verdict(i int) Verdict {
@@ -149,7 +152,7 @@ func (n *natives) verdict(i int) Verdict {
 		return v.hold(why)
 	}
 
-	groups := n.groups(i)
+	groups := n.grouped[i]
 	judged := n.judgements.of(t.GetTriggerRule(), groups.list)
 	if judged.decided {
 		if judged.decision != Run {

@@ -34,38 +34,43 @@ func newIndex(tasks []*dagbridgev1.Task) index {
 
 // find is the position of the task with a key, the first of them, or of the array that has it as an instance; -1 without one.
 func (x index) find(key *dagbridgev1.TaskKey) int {
-	return x.lookUp(runOf(key), key.GetTask(), key.GetMapIndex())
+	return x.lookUp(x.position[runOf(key)], key.GetTask(), key.GetMapIndex())
 }
 
-func (x index) lookUp(r run, task string, mapIndex []int32) int {
-	if i, ok := x.position[r][name{task, indexText(mapIndex)}]; ok {
+// lookUp is find within a run.
+func (x index) lookUp(within map[name]int, task string, mapIndex []int32) int {
+	if i, ok := within[name{task, indexText(mapIndex)}]; ok {
 		return i
 	}
-	return x.arrayOf(r, task, mapIndex)
+	return x.arrayOf(within, task, mapIndex)
 }
 
 // arrayOf is the position of the array that has a key as an instance, -1 without one.
-func (x index) arrayOf(r run, task string, mapIndex []int32) int {
+func (x index) arrayOf(within map[name]int, task string, mapIndex []int32) int {
 	if len(mapIndex) != 1 {
 		return -1
 	}
-	i, ok := x.position[r][name{task: task}]
+	i, ok := within[name{task: task}]
 	if ok && int(mapIndex[0]) < len(x.tasks[i].GetArray().GetItems()) {
 		return i
 	}
 	return -1
 }
 
+// Upstreams are, for each of some tasks, the positions of its upstreams in the list, edge by edge: of an array's instance the
+// array's; -1 for those outside.
+func Upstreams(tasks []*dagbridgev1.Task) [][]int { return newIndex(tasks).edges() }
+
 // edges are, for each task, the positions of its upstreams, edge by edge; -1 for those outside the list.
 func (x index) edges() [][]int {
 	all := make([][]int, len(x.tasks))
 	for i, t := range x.tasks {
-		own := runOf(t.GetKey())
+		own := x.position[runOf(t.GetKey())]
 		all[i] = make([]int, len(t.GetUpstream()))
 		for j, e := range t.GetUpstream() {
 			switch {
 			case e.GetKey() != nil:
-				all[i][j] = x.lookUp(runOf(e.GetKey()), e.GetKey().GetTask(), upstreamIndex(t, e))
+				all[i][j] = x.lookUp(x.position[runOf(e.GetKey())], e.GetKey().GetTask(), upstreamIndex(t, e))
 			case e.GetTask() != "":
 				all[i][j] = x.lookUp(own, e.GetTask(), upstreamIndex(t, e))
 			default:
