@@ -1,6 +1,7 @@
 package slurmtest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,20 @@ import (
 
 // Bin is the folder of the cluster's own sbatch, squeue and so on.
 func (c *Cluster) Bin() string { return filepath.Join(c.Prefix, "bin") }
+
+// enter begins a command line that is run in the root file system of the cluster's release, if it has one of its own.
+func (c *Cluster) enter(tb testing.TB) []string {
+	tb.Helper()
+	pid, err := os.ReadFile(filepath.Join(c.Prefix, "run", "root.pid"))
+	switch {
+	case err == nil:
+		return []string{"nsenter", "--target", strings.TrimSpace(string(pid)), "--mount"}
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	}
+	tb.Fatal(err)
+	return nil
+}
 
 // Run runs one of Slurm's commands as root and returns what it printed.
 func (c *Cluster) Run(tb testing.TB, command string, arguments ...string) string {

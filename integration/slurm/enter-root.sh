@@ -5,7 +5,7 @@ set -euo pipefail
 ROOT=$1 PREFIX=$2
 mount --bind "$ROOT" "$ROOT"
 mount -t tmpfs tmpfs "$ROOT/run"
-touch "$ROOT/run/testbed"
+touch "$ROOT/run/testbed"; mkdir -m 755 "$ROOT/run/sshd" # where the unprivileged part of an sshd is locked up
 for d in /proc /dev /sys /tmp; do mount --rbind $d "$ROOT$d"; done
 case $PREFIX in /tmp/*) ;; *) mkdir -p "$ROOT$PREFIX"; mount --bind "$PREFIX" "$ROOT$PREFIX";; esac
 for f in passwd group shadow hosts; do [ ! -e /etc/$f ] || mount --bind /etc/$f "$ROOT/etc/$f"; done

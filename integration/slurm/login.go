@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,12 +33,25 @@ type LoginNode struct {
 	// CA signs certificates by which users are let in as well.
 	CA ssh.Signer
 
-	dir    string
+	dir string
+	// enter begins a command line that is run where the release of Slurm is.
+	enter  []string
 	daemon *exec.Cmd
 }
 
 // LogIn starts an sshd with these lines of its configuration beside the usual ones; it ends with the test.
 func LogIn(tb testing.TB, options ...string) *LoginNode {
+	tb.Helper()
+	return logIn(tb, nil, options)
+}
+
+// LogIn is LogIn on a login node that has the cluster's release of Slurm.
+func (c *Cluster) LogIn(tb testing.TB, options ...string) *LoginNode {
+	tb.Helper()
+	return logIn(tb, c.enter(tb), options)
+}
+
+func logIn(tb testing.TB, enter, options []string) *LoginNode {
 	tb.Helper()
 	dir, err := os.MkdirTemp("/tmp", "dbsshd-") // what is above a test's own temporary folder is closed to other users
 	if err == nil {
@@ -46,7 +60,7 @@ func LogIn(tb testing.TB, options ...string) *LoginNode {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	n := &LoginNode{dir: dir, KeyFile: filepath.Join(dir, "user"), KnownHosts: filepath.Join(dir, "known_hosts")}
+	n := &LoginNode{dir: dir, enter: enter, KeyFile: filepath.Join(dir, "user"), KnownHosts: filepath.Join(dir, "known_hosts")}
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	user, host := n.newKey(tb, "user"), n.newKey(tb, "host")
 	n.CA = n.newKey(tb, "ca")
@@ -180,7 +194,8 @@ func (n *LoginNode) Start(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	defer log.Close()
-	n.daemon = exec.Command("/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(n.dir, "sshd_config"))
+	argv := append(slices.Clone(n.enter), "/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(n.dir, "sshd_config"))
+	n.daemon = exec.Command(argv[0], argv[1:]...)
 	n.daemon.Stderr = log
 	n.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := n.daemon.Start(); err != nil {

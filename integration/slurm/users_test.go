@@ -35,7 +35,7 @@ var acting = map[string]func(*testing.T, *slurmtest.Cluster, *slurm.Options){
 	"REST, by SlurmUser's":  func(t *testing.T, c *slurmtest.Cluster, o *slurm.Options) { byTokenOf(t, c, o, "slurm") },
 	"CLI":                   func(_ *testing.T, c *slurmtest.Cluster, o *slurm.Options) { o.CLI = &slurm.CLI{Path: c.Bin()} },
 	"SSH": func(t *testing.T, c *slurmtest.Cluster, o *slurm.Options) {
-		o.SSH = login(c, slurmtest.LogIn(t))
+		o.SSH = login(c, c.LogIn(t))
 		o.SSH.User = "root" // who needs no line in sudoers
 	},
 }
@@ -75,7 +75,7 @@ func credential(t *testing.T, name string) *syscall.Credential {
 func TestJobsBelongToThoseWhoSubmitThem(t *testing.T) {
 	t.Parallel()
 	belongTo(t, slurmtest.Shared(t), slices.Sorted(maps.Keys(acting))...)
-	// the tests' commands of other releases are root's alone
+	// outside of their root file systems the commands of other releases are root's alone
 	for _, release := range []slurmtest.Release{slurmtest.Middle, slurmtest.Newest} {
 		if os.Getenv("DAGBRIDGE_LONG") != "" {
 			t.Run(string(release), func(t *testing.T) {

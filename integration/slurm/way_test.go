@@ -2,7 +2,6 @@ package slurmtest_test
 
 import (
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,10 +27,7 @@ func (w way) options(t *testing.T, c *slurmtest.Cluster) slurm.Options {
 		o.CLI = &slurm.CLI{Path: c.Bin()}
 	}
 	if w.ssh {
-		o.SSH = login(c, slurmtest.LogIn(t, "SetEnv SBATCH_PARTITION=nowhere SQUEUE_STATES=nothing"))
-		if !strings.HasPrefix(c.Version, "22.") {
-			o.SSH.User = "root" // alone enters the root file systems of newer releases
-		}
+		o.SSH = login(c, c.LogIn(t, "SetEnv SBATCH_PARTITION=nowhere SQUEUE_STATES=nothing"))
 	}
 	return o
 }
