@@ -100,10 +100,8 @@ type Input struct {
 
 // InputJob says where an upstream's outputs will be found.
 type InputJob struct {
-	// JobID is the upstream's; of an array's instance the parent's.
+	// JobID is the upstream's; of an element of a native array that of the record which is submitted for all of it.
 	JobID string
-	// Owner of the upstream job.
-	Owner string
 	// Position in the array; -1 for a single task.
 	Position int
 }

@@ -193,7 +193,7 @@ func (m *memory) guard(n *node) []translators.InputJob {
 		switch {
 		case up.isArray():
 			for pos := range up.kids {
-				guard = append(guard, translators.InputJob{JobID: up.id(), Owner: up.rec.GetJob().GetOwner(), Position: pos})
+				guard = append(guard, translators.InputJob{JobID: up.id(), Position: pos})
 			}
 		case up.rec.GetUnrolled():
 			for _, id := range up.kids {

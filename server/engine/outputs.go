@@ -129,7 +129,7 @@ func (e *Engine) input(u upstream) (translators.Input, error) {
 // inputJob is where a job's outputs, and its success marker, will be found.
 func inputJob(rec *storev1.JobRecord) translators.InputJob {
 	id, element := inArray(rec)
-	return translators.InputJob{JobID: id, Owner: rec.GetJob().GetOwner(), Position: element}
+	return translators.InputJob{JobID: id, Position: element}
 }
 
 // record is a job's record as it is, from memory where it is kept.

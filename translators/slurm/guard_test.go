@@ -36,9 +36,9 @@ func TestAJobWhoseUpstreamHasNotSucceededDoesNotRun(t *testing.T) {
 	require.Equal(t, 3, n.run(first).code)
 
 	s := submission(sh("echo ran >> count"))
-	s.Guard = []translators.InputJob{{JobID: upstream, Owner: "svc", Position: -1}}
+	s.Guard = []translators.InputJob{{JobID: upstream, Position: -1}}
 	for _, position := range []int{8, 9, 10, 12} {
-		s.Guard = append(s.Guard, translators.InputJob{JobID: array, Owner: "svc", Position: position})
+		s.Guard = append(s.Guard, translators.InputJob{JobID: array, Position: position})
 	}
 	job, faults := slurm.Translate(n.site, s)
 	require.Empty(t, faults)
