@@ -123,7 +123,7 @@ func (p *process) post(b *testing.B, path string, body []byte) []byte {
 	return text
 }
 
-// metric is the value of one of the process's own metrics, named with its labels.
+// metric is the value of one of the process's own metrics, named with its labels; 0 until there is one.
 func (p *process) metric(b *testing.B, name string) float64 {
 	b.Helper()
 	resp, err := http.Get(p.url + "/metrics")
@@ -137,6 +137,5 @@ func (p *process) metric(b *testing.B, name string) float64 {
 			return n
 		}
 	}
-	b.Fatalf("the gateway does not tell %s", name)
 	return 0
 }

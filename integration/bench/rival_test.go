@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -103,11 +104,11 @@ func (r *rival) throughGateway(gateway *process, w *dagbridgev1.Workflow) (secon
 	return seconds, used
 }
 
-// request is a workflow as a client sends it, in a run of its own.
+// request is a workflow as a client sends it, in a run of its own: what it leaves out is not in the text.
 func (r *rival) request(w *dagbridgev1.Workflow) []byte {
 	w.Cluster, w.WaitFor = "hpc", dagbridgev1.WaitFor_SUBMITTED
 	w.Run = &dagbridgev1.Run{Orchestrator: "airflow", Workflow: "fan", Run: uuid.NewString()}
-	body, err := jsoncodec.Marshal(w)
+	body, err := protojson.Marshal(w)
 	require.NoError(r.b, err)
 	return body
 }

@@ -106,7 +106,10 @@ func submission(run string, i int) *dagbridgev1.SubmitTaskRequest {
 
 // commits of the gateway's store so far, by its own metrics.
 func (p *process) commits(b *testing.B) float64 {
-	return p.metric(b, "dagbridge_store_commit_jobs_count")
+	b.Helper()
+	commits := p.metric(b, "dagbridge_store_commit_jobs_count")
+	require.Positive(b, commits)
+	return commits
 }
 
 // puts are a bucket's share of what one submission puts, with the mean sizes of its keys and values.

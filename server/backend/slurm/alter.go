@@ -66,11 +66,13 @@ func (x index) waits(c backend.Change) bool {
 func (b *Backend) Cancel(ctx context.Context, jobs []backend.Known) []error {
 	defer b.order()
 	errs := make([]error, len(jobs))
-	var ids []string
-	for i, job := range jobs {
-		if !job.Double {
-			errs[i] = b.leaveMarks(job)
+	parallel(ctx, len(jobs), func(_ context.Context, i int) {
+		if !jobs[i].Double {
+			errs[i] = b.leaveMarks(jobs[i])
 		}
+	})
+	var ids []string
+	for _, job := range jobs {
 		if job.Ref.ID != "" {
 			ids = append(ids, job.Ref.ID)
 		}
