@@ -21,16 +21,18 @@ import (
 
 var queued = flag.Int("queued", 10_000, "how many jobs wait in the large queue, a multiple of 1,000")
 
-// BenchmarkQueue measures looks at a large queue, and its cancel, over squeue and over slurmrestd of the oldest and the newest
-// release.
+// BenchmarkQueue measures looks at a large queue, and its cancel, over Slurm's commands and over slurmrestd of the oldest and
+// the newest release.
 func BenchmarkQueue(b *testing.B) {
 	for _, release := range []slurmtest.Release{slurmtest.Oldest, slurmtest.Newest} {
-		q := &queue{rival: newRival(b, release, "root")}
-		over := map[string]watcher{"REST": q.watchREST()}
-		if release == slurmtest.Oldest {
-			over["squeue"] = q.watchCommands()
-		}
-		q.run(over)
+		b.Run(string(release), func(b *testing.B) {
+			q := &queue{rival: newRival(b, release, "root")}
+			over := []watcher{q.watchREST()}
+			if release == slurmtest.Oldest {
+				over = append(over, q.watchCommands())
+			}
+			q.run(over)
+		})
 	}
 }
 
@@ -44,50 +46,45 @@ type queue struct {
 
 // watcher is a way for a gateway to look at it.
 type watcher struct {
+	name    string
 	options slurm.Options
 	calls   func() calls
 }
 
 func (q *queue) watchREST() watcher {
-	w := watcher{options: q.overREST()}
+	w := watcher{name: "slurmrestd", options: q.overREST()}
 	w.options.REST.URL, w.calls = countREST(q.b, q.URL)
 	w.options.PollInterval = time.Second
 	return w
 }
 
 func (q *queue) watchCommands() watcher {
-	w := watcher{options: q.overREST()}
+	w := watcher{name: "commands", options: q.overREST()}
 	w.options.REST, w.options.CLI = nil, &slurm.CLI{}
 	w.options.CLI.Path, w.calls = countCommands(q.b, q.Bin())
 	w.options.PollInterval = time.Second
 	return w
 }
 
-func (q *queue) run(over map[string]watcher) {
-	title := fmt.Sprintf("%d waiting jobs of Slurm %s", *queued, q.Version)
-	for _, fold := range []string{"off", "auto"} {
-		q.fill(fold)
-		for name, w := range over {
-			q.look(fmt.Sprintf("%s over %s", map[string]string{"off": title, "auto": "arrays of 1,000, " + title}[fold], name), w, fold == "off")
-		}
-		q.drain()
+func (q *queue) run(over []watcher) {
+	jobs := fmt.Sprintf("%d jobs, Slurm %s", *queued, q.Version)
+	q.fill("auto")
+	for _, w := range over {
+		q.look(fmt.Sprintf("%s in arrays of 1,000, %s", jobs, w.name), w, [2]aim{}).stop()
 	}
-	alone := q.cancelled(func() {
+	q.drain()
+	q.fill("off")
+	alone := q.cancelled(func() { q.Run(q.b, "scancel", "--user="+q.user) })
+	for _, w := range over {
 		q.fill("off")
-	}, func() { q.Run(q.b, "scancel", "--user="+q.user) })
-	for name, w := range over {
-		var gateway *process
+		gateway := q.look(fmt.Sprintf("%s, %s", jobs, w.name), w, [2]aim{{atLeast: 30}, {atLeast: 10}})
 		ours := q.cancelled(func() {
-			q.fill("off")
-			gateway = q.startGateway(q.dir, w.options)
-			q.awaitLooks(gateway, 2)
-		}, func() {
 			body, err := json.Marshal(map[string]any{"ids": q.ids})
 			require.NoError(q.b, err)
 			gateway.post(q.b, "/v1/jobs:batchCancel", body)
 		})
 		gateway.stop()
-		times(fmt.Sprintf("cancel of %s over %s", title, name), "scancel --user", "s", []float64{ours}, []float64{alone}, aim{})
+		times(fmt.Sprintf("cancel of %s, %s", jobs, w.name), "scancel --user", "s", []float64{ours}, []float64{alone}, aim{})
 	}
 }
 
@@ -114,8 +111,7 @@ func (q *queue) drain() {
 }
 
 // cancelled tells how long a cancel of everything takes, until nothing waits any more.
-func (q *queue) cancelled(fill, cancel func()) (seconds float64) {
-	fill()
+func (q *queue) cancelled(cancel func()) (seconds float64) {
 	began := time.Now()
 	cancel()
 	q.awaitEmpty("PENDING")
@@ -127,8 +123,9 @@ func (q *queue) cancelled(fill, cancel func()) (seconds float64) {
 // looksATurn are how many looks of the gateway's make its turn.
 const looksATurn = 2
 
-// look compares the gateway's looks at the queue with squeue --json.
-func (q *queue) look(what string, w watcher, singles bool) {
+// look compares a gateway's looks at the queue with squeue --json; the aims are of the bytes and the time. The gateway is left
+// running.
+func (q *queue) look(what string, w watcher, aims [2]aim) *process {
 	gateway := q.startGateway(q.dir, w.options)
 	q.awaitLooks(gateway, 2) // the first may have to ask for more
 	var ours, json []cost
@@ -149,10 +146,6 @@ func (q *queue) look(what string, w watcher, singles bool) {
 		times("  "+what, "squeue --json", unit, column(ours, of), column(json, of), aim)
 	}
 	figure("a look at "+what+", calls", "", column(ours, func(c cost) float64 { return c.number }), aim{})
-	aims := [2]aim{}
-	if singles {
-		aims = [2]aim{{atLeast: 30}, {atLeast: 10}}
-	}
 	beside("bytes", "kB", func(c cost) float64 { return c.bytes / 1000 }, aims[0])
 	beside("time", "s", func(c cost) float64 { return c.seconds }, aims[1])
 	beside("processor time of slurmctld", "s", func(c cost) float64 { return max(c.controller, 0.005) }, aim{})
@@ -160,7 +153,7 @@ func (q *queue) look(what string, w watcher, singles bool) {
 	now, most := gateway.memory(q.b)
 	figure("  memory of the gateway", "MiB", []float64{now}, aim{atMost: 150})
 	figure("  memory of the gateway, at most", "MiB", []float64{most}, aim{atMost: 150})
-	gateway.stop()
+	return gateway
 }
 
 // cost of a look: calls, bytes, its own time, the processor time of slurmctld and of the gateway, and how long a turn lasted.
