@@ -81,7 +81,8 @@ func (e *Engine) see(observations []backend.Observation, asOf time.Time) {
 	m := e.mem
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, obs := range observations {
+	for i := range observations {
+		obs := &observations[i]
 		n := m.nodes[jobOf(obs.Ref.Token)]
 		if n == nil || obs.Gone || current(n.rec).GetToken() != obs.Ref.Token || current(n.rec).GetNativeId() != obs.Ref.ID {
 			continue
@@ -98,7 +99,8 @@ func (e *Engine) see(observations []backend.Observation, asOf time.Time) {
 		if n.isArray() && n.fresh && n.seen.LaunchFailed {
 			continue // what is wanted of this instance is wanted of the array
 		}
-		n.seen, n.fresh = &obs, true
+		seen := *obs // not all of the look's news with it
+		n.seen, n.fresh = &seen, true
 		m.mark(n)
 	}
 }

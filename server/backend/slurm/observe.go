@@ -117,17 +117,26 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 		return false
 	}
 	x := o.b.index(records)
-	var news []backend.Observation
+	elements := 0
+	for _, k := range jobs {
+		elements += len(positionsOf(k))
+	}
+	news := make([]backend.Observation, 0, elements)
 	var missing []absent
 	for _, k := range jobs {
+		var last *record
 		for _, position := range positionsOf(k) {
 			r := x.at(k, position)
 			switch {
 			case r != nil && r.rest && (r.ended() || o.b.markers(k.Job, k.Ref.Token, position).started):
 				// an element that ended long ago is in no record, and not in this one either
 				missing = append(missing, absent{known: k, position: position, array: true, doubtful: !r.ended()})
+			case r != nil && r == last && r.waiting():
+				alike := news[len(news)-1] // what the record tells of all its elements
+				alike.Position = position
+				news = append(news, alike)
 			case r != nil:
-				news = append(news, o.b.observe(k, position, r))
+				news, last = append(news, o.b.observe(k, position, r)), r
 			case !x.unread[k.Ref.ID]:
 				missing = append(missing, absent{known: k, position: position, array: x.has(k)})
 			}
