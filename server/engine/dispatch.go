@@ -18,16 +18,19 @@ func (e *Engine) dispatch(ctx context.Context, c *cluster) {
 		var going []*node
 		var subs []translators.Submission
 		room := map[string]int32{}
-		for _, n := range e.mem.pick(c.Name, toSubmit, func(n *node) bool { return e.mayGo(n, room) }) {
-			sub, ok := e.submission(n)
+		var left []*node
+		for _, n := range e.mem.claim(c.Name, toSubmit, func(n *node) bool { return e.mayGo(n, room) }) {
+			sub, ok := translators.Submission{}, false
+			if len(going) < dispatchBatch {
+				sub, ok = e.submission(n)
+			}
 			if !ok {
+				left = append(left, n)
 				continue
 			}
-			subs = append(subs, sub)
-			if going = append(going, n); len(going) == dispatchBatch {
-				break
-			}
+			subs, going = append(subs, sub), append(going, n)
 		}
+		e.mem.letGo(left)
 		if len(going) == 0 {
 			return
 		}

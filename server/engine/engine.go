@@ -17,10 +17,11 @@
 // What follows the failure of an attempt depends on its cause (causes.go): which budget it is taken from, what the next attempt
 // asks for, which nodes it is kept off. An attempt is kept as it was; the next one follows from it and the task alone.
 //
-// Each cluster has two goroutines. One runs Backend.Observe, whose news goes through Engine.observe. The other runs pass,
+// Each cluster has three goroutines. One runs Backend.Observe, whose news goes through Engine.observe. The second runs order,
 // whenever something may have changed: find what may or may not be there, cancel, release and rewrite what differs from what
-// it should be, then dispatch what may go. Both are level-triggered: they look at what is, never at what has happened, so
-// that a scheduler which forgets what it was told is told again.
+// it should be. The third runs dispatch, which submits what may go. All are level-triggered: they look at what is, never at
+// what has happened, so that a scheduler which forgets what it was told is told again. A node that one of them has claimed
+// (node.inFlight) the others leave alone.
 //
 // # What it may not do
 //
@@ -94,7 +95,8 @@ type Engine struct {
 // cluster is what the engine knows of one cluster beside its jobs. Its fields below mu are guarded by it.
 type cluster struct {
 	Cluster
-	wake chan struct{}
+	// Orders and submissions are woken apart.
+	wakeOrders, wakeSubmissions chan struct{}
 
 	mu sync.Mutex
 	// verified: since the start, or since the cluster last failed to answer, a look has told of every live job.
@@ -138,7 +140,7 @@ func New(o Options) (*Engine, error) {
 		if e.byName[c.Name] != nil {
 			return nil, fmt.Errorf("two clusters are named %q; give each its own name", c.Name)
 		}
-		state := &cluster{Cluster: c, wake: make(chan struct{}, 1), reachable: true, outageEnd: e.now()}
+		state := &cluster{Cluster: c, wakeOrders: make(chan struct{}, 1), wakeSubmissions: make(chan struct{}, 1), reachable: true, outageEnd: e.now()}
 		e.clusters = append(e.clusters, state)
 		e.byName[c.Name] = state
 	}
@@ -154,7 +156,8 @@ func (e *Engine) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
 	for _, c := range e.clusters {
-		e.done.Go(func() { e.loop(ctx, c) })
+		e.done.Go(func() { e.loop(ctx, c, c.wakeOrders, e.order) })
+		e.done.Go(func() { e.loop(ctx, c, c.wakeSubmissions, e.dispatch) })
 		e.done.Go(func() {
 			c.Backend.Observe(ctx, func() []backend.Known { return e.known(c) }, func(n backend.News) { e.observe(ctx, c, n) })
 		})
@@ -172,33 +175,36 @@ func (e *Engine) Stop() {
 // tick is how often a loop looks at the clock's own causes: backoffs, windows, graces.
 const tick = time.Second
 
-func (e *Engine) loop(ctx context.Context, c *cluster) {
+// loop does something for a cluster whenever anything may have changed.
+func (e *Engine) loop(ctx context.Context, c *cluster, wake <-chan struct{}, do func(context.Context, *cluster)) {
 	timer := time.NewTicker(tick)
 	defer timer.Stop()
 	for {
-		e.pass(ctx, c)
+		do(ctx, c)
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.wake:
+		case <-wake:
 		case <-timer.C:
 		}
 	}
 }
 
-// pass does everything that is to be done for a cluster now. Each step leaves the store right if the process ends there.
-func (e *Engine) pass(ctx context.Context, c *cluster) {
+// order does everything that is to be done for a cluster now, but the submissions: a scheduler that takes minutes to refuse a job
+// must not keep a cancel waiting. Each step leaves the store right if the process ends there.
+func (e *Engine) order(ctx context.Context, c *cluster) {
 	e.review(ctx, c)
 	e.find(ctx, c)
 	e.converge(ctx, c)
-	e.dispatch(ctx, c)
 	e.tellOutage(ctx, c)
 }
 
 func (c *cluster) kick() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
+	for _, wake := range []chan struct{}{c.wakeOrders, c.wakeSubmissions} {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
 	}
 }
 

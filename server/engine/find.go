@@ -19,7 +19,7 @@ const findPause = 2 * time.Second
 // find looks for native jobs that may or may not be there: attempts whose submission has an unknown outcome, and those
 // submitted a second time, before they are released.
 func (e *Engine) find(ctx context.Context, c *cluster) {
-	nodes := e.mem.pick(c.Name, toFind, func(n *node) bool {
+	nodes := e.mem.claim(c.Name, toFind, func(n *node) bool {
 		return n.unit() && n.toFind() && !n.inFlight && !e.now().Before(n.findAfter)
 	})
 	if len(nodes) == 0 {
@@ -31,7 +31,6 @@ func (e *Engine) find(ctx context.Context, c *cluster) {
 			Token: current(n.rec).GetToken(), Job: n.rec.GetJob(), Since: n.rec.GetJob().GetCreateTime().AsTime(), Positions: n.positions(),
 		}
 	}
-	e.fly(nodes, true)
 	findings := c.Backend.Find(ctx, wants)
 	var doubles []backend.Known
 	err := e.update(context.WithoutCancel(ctx), func(t *txn) error {

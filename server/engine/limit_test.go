@@ -65,3 +65,31 @@ func TestABatchWaitsForItsTurnsTogether(t *testing.T) {
 		b.hpc.w.now = b.hpc.w.now.Add(time.Second)
 	}
 }
+
+// A scheduler that takes its time over a submission holds up no cancel.
+func TestASlowSubmissionHoldsUpNoCancel(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	runs := b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(1, "u1", "true")}).GetId()
+	b.look()
+	b.hpc.slow = make(chan struct{})
+	other := train(1, "u1", "true")
+	other.Key.Task = "other"
+	waits := b.submit(&dagbridgev1.SubmitTaskRequest{Task: other}).GetId()
+	c := b.byName["hpc"]
+	submitted := make(chan struct{})
+	go func() {
+		defer close(submitted)
+		b.dispatch(context.Background(), c)
+	}()
+	require.Eventually(t, func() bool { return b.mem.mayBeThere(waits) }, time.Minute, time.Millisecond, "it is on its way")
+	_, err := b.Cancel(context.Background(), []string{runs, waits})
+	require.NoError(t, err)
+	b.order(context.Background(), c)
+	require.True(t, ended(b.hpc.jobs[0].state))
+	require.Equal(t, dagbridgev1.Job_ACCEPTED, b.job(waits).GetState(), "what is on its way is not called cancelled")
+	close(b.hpc.slow)
+	<-submitted
+	b.look()
+	require.Equal(t, dagbridgev1.Job_CANCELLED, b.job(runs).GetState())
+}

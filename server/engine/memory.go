@@ -277,6 +277,30 @@ func (m *memory) pick(cluster string, from set, keep func(*node) bool) []*node {
 	return pick(m.byCluster[cluster][from], keep)
 }
 
+// claim is pick, of nodes that are then in flight: nobody else submits or looks for them until they are let go.
+func (m *memory) claim(cluster string, from set, keep func(*node) bool) []*node {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	nodes := pick(m.byCluster[cluster][from], keep)
+	for _, n := range nodes {
+		n.inFlight = true
+	}
+	return nodes
+}
+
+// letGo lets go of nodes that were claimed in vain.
+func (m *memory) letGo(nodes []*node) {
+	if len(nodes) == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range nodes {
+		n.inFlight = false
+		m.mark(n)
+	}
+}
+
 // none: a cluster's set is empty.
 func (m *memory) none(cluster string, of set) bool {
 	m.mu.RLock()

@@ -23,7 +23,7 @@ type node struct {
 
 	// maybe: the current token may have reached the scheduler, by an earlier process or a call whose outcome is unknown.
 	maybe bool
-	// inFlight: a call that submits or looks for it is under way.
+	// inFlight: it is claimed by a call that submits or looks for it.
 	inFlight bool
 	// submitAfter is when its turn comes, where only so many may be submitted in a time.
 	submitAfter time.Time

@@ -82,6 +82,8 @@ type sim struct {
 	// impersonates: see backend.Capabilities.
 	impersonates bool
 
+	// slow, when set, is what a submission waits for.
+	slow chan struct{}
 	down bool
 	// rate is how many jobs of a call are taken; the others' turns come second by second. 0: all are.
 	rate     int
@@ -163,6 +165,9 @@ func (s *sim) Render(translators.Submission) (translators.Rendering, translators
 }
 
 func (s *sim) Submit(_ context.Context, subs []translators.Submission) []backend.SubmitResult {
+	if s.slow != nil {
+		<-s.slow
+	}
 	results := make([]backend.SubmitResult, len(subs))
 	for i, sub := range subs {
 		s.w.point()
@@ -697,4 +702,10 @@ func (s *sim) amnesia() {
 func (s *sim) forgetsEnd(j *simJob) bool {
 	_, byItself := s.exit[markerKey(j.token, j.position)]
 	return byItself && s.start[markerKey(j.token, j.position)].nativeID == j.id && s.w.chance(2, "end forgotten")
+}
+
+// pass runs what a cluster's loops run, one after the other.
+func (e *Engine) pass(ctx context.Context, c *cluster) {
+	e.order(ctx, c)
+	e.dispatch(ctx, c)
 }

@@ -14,7 +14,6 @@ import (
 // submit hands attempts to the scheduler and records what became of them, in one transaction. It says whether some have to wait
 // for their turn.
 func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []translators.Submission) (limited bool) {
-	e.fly(going, true)
 	results := c.Backend.Submit(ctx, subs)
 	err := e.update(context.WithoutCancel(ctx), func(t *txn) error {
 		for i, r := range results {
@@ -62,14 +61,6 @@ func (c *cluster) answered(results []backend.SubmitResult) {
 				c.reachable, c.message = true, ""
 			}
 		}
-	}
-}
-
-func (e *Engine) fly(nodes []*node, inFlight bool) {
-	e.mem.mu.Lock()
-	defer e.mem.mu.Unlock()
-	for _, n := range nodes {
-		n.inFlight = inFlight
 	}
 }
 
