@@ -20,16 +20,24 @@ func TestAJobSaysThatItsClusterDoesNotAnswer(t *testing.T) {
 	task := train(1, "u1", "true")
 	task.Key.Task = "later"
 	later := b.submit(&dagbridgev1.SubmitTaskRequest{Task: task})
+	array := train(1, "u1", "true")
+	array.Key.Task, array.Array = "array", &dagbridgev1.Array{Items: []*dagbridgev1.Array_Item{{}, {}}}
+	b.submit(&dagbridgev1.SubmitTaskRequest{Task: array})
 	b.look()
-	job := b.job(later.GetId())
-	require.Equal(t, dagbridgev1.Job_ACCEPTED, job.GetState())
-	require.Equal(t, "CLUSTER_UNREACHABLE", job.GetReason())
-	require.Equal(t, errDown.Error(), job.GetMessage())
+	for _, n := range b.mem.nodes {
+		job := n.rec.GetJob()
+		if job.GetKey().GetTask() == "train" {
+			continue // which is submitted
+		}
+		require.Equal(t, dagbridgev1.Job_ACCEPTED, job.GetState())
+		require.Equal(t, "CLUSTER_UNREACHABLE", job.GetReason())
+		require.Equal(t, errDown.Error(), job.GetMessage())
+	}
 
 	b.hpc.down = false
 	b.look()
 	b.look()
-	job = b.job(later.GetId())
+	job := b.job(later.GetId())
 	require.Equal(t, dagbridgev1.Job_SUBMITTED, job.GetState())
 	require.Empty(t, job.GetReason())
 }

@@ -120,12 +120,15 @@ func (t *txn) submitted(c *cluster, n *node, sub translators.Submission, r backe
 	}
 }
 
-// waits says why a job is still not submitted; what is known already is not written again.
+// waits says why a job, or those that go in as one array, is still not submitted; what is known already is not written again.
 func (t *txn) waits(n *node, reason, message string) {
-	if job := t.rec(n.id()).GetJob(); graph.IsTerminal(job.GetState()) || job.GetReason() == reason && job.GetMessage() == message {
-		return
+	for _, id := range append([]string{n.id()}, n.kids...) {
+		rec := t.rec(id)
+		if job := rec.GetJob(); rec == nil || id != n.id() && settled(rec) || graph.IsTerminal(job.GetState()) || job.GetReason() == reason && job.GetMessage() == message {
+			continue
+		}
+		t.change(id, func(rec *storev1.JobRecord) { rec.Job.Reason, rec.Job.Message = reason, message })
 	}
-	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Job.Reason, rec.Job.Message = reason, message })
 }
 
 // recorded: the native job exists.

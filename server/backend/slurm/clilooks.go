@@ -102,8 +102,10 @@ func (c *cli) accountedByName(ctx context.Context, names []string, since time.Ti
 	var all []record
 	for len(names) > 0 {
 		n := min(len(names), accountedIDs)
-		// without an explicit end, the end of what is looked for is not now in every case
-		records, err := c.sacct(ctx, "--name="+strings.Join(names[:n], ","), fmt.Sprintf("--starttime=uts%d", since.Unix()), "--endtime=now")
+		// Without an explicit end, the end of what is looked for is not now in every case; and slurmctld's clock, by which jobs
+		// are submitted, may be ahead.
+		records, err := c.sacct(ctx, "--name="+strings.Join(names[:n], ","),
+			fmt.Sprintf("--starttime=uts%d", since.Unix()), fmt.Sprintf("--endtime=now+%d", int(clockSkew.Seconds())))
 		if err != nil {
 			return nil, err
 		}
