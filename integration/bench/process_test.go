@@ -123,6 +123,14 @@ func (p *process) post(b *testing.B, path string, body []byte) []byte {
 	return text
 }
 
+// live is how many jobs of the gateway's only cluster have not ended for it.
+func (p *process) live(b *testing.B) int32 {
+	clusters, err := p.client.ListClusters(b.Context(), &dagbridgev1.ListClustersRequest{})
+	require.NoError(b, err)
+	require.Len(b, clusters.GetClusters(), 1)
+	return clusters.GetClusters()[0].GetLiveJobs()
+}
+
 // metric is the value of one of the process's own metrics, named with its labels; 0 until there is one.
 func (p *process) metric(b *testing.B, name string) float64 {
 	b.Helper()

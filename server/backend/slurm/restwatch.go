@@ -115,7 +115,7 @@ func (r *rest) changed(ctx context.Context, ids []string) ([]record, error) {
 	w.mu.Lock()
 	w.jobs = jobs
 	w.mu.Unlock()
-	var all []record
+	all := make([]record, 0, len(jobs))
 	for _, job := range jobs {
 		all = append(all, job.records...)
 	}
