@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,11 @@ standard error.`,
 			cfg, err := loadConfig(path)
 			if err != nil {
 				return err
+			}
+			if os.Getenv("GOGC") == "" {
+				// What it keeps are its live jobs: 10,000 take some 60 MB. Collecting twice as often as Go does by itself leaves
+				// half as much garbage beside them, for some per cent more of processor time.
+				debug.SetGCPercent(50)
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			running, err := startInstance(cfg, log)

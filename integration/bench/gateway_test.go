@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ func gatewayRole(b *testing.B, dir string, o slurm.Options) []string {
 
 // serveGateway is the gateway: it is handed its folder, and the options of its cluster in JSON.
 func serveGateway(args []string) error {
+	debug.SetGCPercent(50) // as dagbridge serve does
 	s, err := store.Open(storeFile(args[0]), store.Options{})
 	if err != nil {
 		return err
