@@ -32,10 +32,12 @@ func countCommands(b *testing.B, bin string) (folder string, counter func() call
 	b.Helper()
 	folder = b.TempDir()
 	log := filepath.Join(folder, "calls")
+	self, err := os.Executable()
+	require.NoError(b, err)
 	commands, err := os.ReadDir(bin)
 	require.NoError(b, err)
 	for _, command := range commands {
-		text := fmt.Sprintf("#!/bin/sh\nexec %s counted %s %s \"$@\"\n", os.Args[0], log, filepath.Join(bin, command.Name()))
+		text := fmt.Sprintf("#!/bin/sh\nexec %s counted %s %s \"$@\"\n", self, log, filepath.Join(bin, command.Name()))
 		require.NoError(b, os.WriteFile(filepath.Join(folder, command.Name()), []byte(text), 0o755))
 	}
 	return folder, func() (all calls) {
