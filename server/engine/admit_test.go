@@ -25,9 +25,9 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	w := &world{now: time.Unix(1_800_000_000, 0), calm: true, fuse: -1, runs: map[string][]*run{}, onStart: func(string, string) {}}
+	w := &world{now: time.Unix(1_800_000_000, 0), calm: true, fuse: -1, runs: map[string][]*run{}, onStart: func(_, _, _ string) {}}
 	blank := func(name string, slurmLike bool) *sim {
-		return &sim{w: w, name: name, slurmLike: slurmLike, accounting: true, nextID: 1, arraySize: 100, start: map[string]marker{}, exit: map[string]int32{}, succeeded: map[string]bool{}, cancelled: map[string]bool{}, unreadable: map[string]bool{}}
+		return &sim{outputs: `{"auc": 0.91}`, w: w, name: name, slurmLike: slurmLike, accounting: true, nextID: 1, arraySize: 100, start: map[string]marker{}, exit: map[string]int32{}, succeeded: map[string]bool{}, cancelled: map[string]bool{}, unreadable: map[string]bool{}}
 	}
 	b := &bench{t: t, hpc: blank("hpc", true), here: blank("here", false)}
 	s, err := store.Open(filepath.Join(t.TempDir(), "test.db"), store.Options{NoSync: true})

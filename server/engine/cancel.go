@@ -18,7 +18,8 @@ func (e *Engine) Cancel(ctx context.Context, ids []string) ([]*dagbridgev1.Batch
 	known := make([]bool, len(ids))
 	err := e.update(ctx, func(t *txn) error {
 		for i, id := range ids {
-			if known[i] = t.rec(id) != nil; known[i] {
+			if rec := t.rec(id); rec != nil && !isCarrier(rec) {
+				known[i] = true
 				t.requestCancel(id)
 			}
 		}

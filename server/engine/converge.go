@@ -212,6 +212,9 @@ func (m *memory) hasToGo(n *node, position int) bool {
 
 // element is the live job at a place of a native array; nil when it has ended, or has gone on by itself. mu is held.
 func (m *memory) element(n *node, position int) *node {
+	if position < 0 || position >= len(n.kids) {
+		return nil
+	}
 	if kid := m.nodes[n.kids[position]]; kid != nil && kid.rec.GetCarrier() == n.id() {
 		return kid
 	}

@@ -111,7 +111,15 @@ func (m *memory) isThere(n *node) bool {
 		_, gone := carrier.goneSince[int(n.rec.GetElement())]
 		return n.rec.GetJob().GetNativeId() != "" && !gone
 	}
-	return current(n.rec).GetNativeId() != "" && len(n.goneSince) == 0
+	if current(n.rec).GetNativeId() == "" {
+		return false
+	}
+	for position := range n.goneSince {
+		if kid := m.element(n, position); !n.isArray() || kid != nil && !graph.IsTerminal(kid.rec.GetJob().GetState()) {
+			return false // what of an array has ended may be gone
+		}
+	}
+	return true
 }
 
 // element is a term that names one element of a native array.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/store"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/graph"
 )
@@ -19,9 +20,16 @@ func (e *Engine) dispatch(ctx context.Context, c *cluster) {
 		var subs []translators.Submission
 		room := map[string]int32{}
 		var left []*node
-		for _, n := range e.mem.claim(c.Name, toSubmit, func(n *node) bool { return e.mayGo(n, room) }) {
+		nodes := e.mem.claim(c.Name, toSubmit, func(n *node) bool { return e.mayGo(n, room) })
+		if len(nodes) == 0 {
+			return
+		}
+		// A transaction that has not seen them in flight has come to its end after this empty one; those after it take what they end
+		// for something that the scheduler may have.
+		err := e.store.Update(ctx, func(*store.Tx) error { return nil })
+		for _, n := range nodes {
 			sub, ok := translators.Submission{}, false
-			if len(going) < dispatchBatch {
+			if err == nil && len(going) < dispatchBatch {
 				sub, ok = e.submission(n)
 			}
 			if !ok {
@@ -128,32 +136,12 @@ func (m *memory) hasRoom(n *node, room map[string]int32) bool {
 	return true
 }
 
-// submission is a node's current attempt in translators' terms; false while it cannot go: an upstream that is to be waited
-// for natively has no native id yet, or every instance has ended.
+// submission is a node's current attempt in translators' terms; false while it cannot go.
 func (e *Engine) submission(n *node) (translators.Submission, bool) {
-	m := e.mem
-	m.mu.RLock()
-	rec, ups := n.rec, n.ups
-	at := current(rec)
-	sub := translators.Submission{
-		Token: at.GetToken(), Job: rec.GetJob(), Task: graph.AskingFor(n.task, at.GetMemory(), at.GetTimeLimit()),
-		Hold: rec.GetHold() || rec.GetSuspect(), ExcludeNodes: at.GetExcludedNodes(), MaxParallel: int(n.maxParallel()),
-	}
-	for _, pos := range n.positions() {
-		kid := m.element(n, pos)
-		if kid != nil && kid.rec.GetJob().GetCancelRequestTime() == nil && !graph.IsTerminal(kid.rec.GetJob().GetState()) {
-			sub.Instances = append(sub.Instances, instanceOf(n.task, pos, kid))
-		}
-	}
-	ok := !n.isArray() || len(sub.Instances) > 0
-	if ok && !rec.GetNative() {
-		sub.Depends.Terms = foreign(n)
-	} else if ok {
-		if sub.Depends, ok = m.depends(n); !n.rec.GetHold() && !n.rec.GetAnyDependency() {
-			sub.Guard = m.guard(n)
-		}
-	}
-	m.mu.RUnlock()
+	e.mem.mu.RLock()
+	sub, ok := e.mem.submission(n)
+	ups := n.ups
+	e.mem.mu.RUnlock()
 	if !ok {
 		return sub, false
 	}
@@ -164,6 +152,34 @@ func (e *Engine) submission(n *node) (translators.Submission, bool) {
 	}
 	sub.Inputs = inputs
 	return sub, true
+}
+
+// submission is the same but for the inputs; false when it is not to go any more, an upstream that is to be waited for natively
+// has no native id yet, or every instance has ended. mu is held.
+func (m *memory) submission(n *node) (translators.Submission, bool) {
+	rec, at := n.rec, current(n.rec)
+	sub := translators.Submission{
+		Token: at.GetToken(), Job: rec.GetJob(), Task: graph.AskingFor(n.task, at.GetMemory(), at.GetTimeLimit()),
+		Hold: rec.GetHold() || rec.GetSuspect(), ExcludeNodes: at.GetExcludedNodes(), MaxParallel: int(n.maxParallel()),
+	}
+	for _, pos := range n.positions() {
+		kid := m.element(n, pos)
+		if kid != nil && kid.rec.GetJob().GetCancelRequestTime() == nil && !graph.IsTerminal(kid.rec.GetJob().GetState()) {
+			sub.Instances = append(sub.Instances, instanceOf(n.task, pos, kid))
+		}
+	}
+	if !n.mayBeSubmitted() || rec.GetJob().GetCancelRequestTime() != nil || n.isArray() && len(sub.Instances) == 0 {
+		return sub, false
+	}
+	if !rec.GetNative() {
+		sub.Depends.Terms = foreign(n)
+		return sub, true
+	}
+	depends, ok := m.depends(n)
+	if sub.Depends = depends; ok && !rec.GetHold() && !rec.GetAnyDependency() {
+		sub.Guard = m.guard(n)
+	}
+	return sub, ok
 }
 
 // instanceOf is an element of a native array in translators' terms: an instance of the task's array, or a task of its own.

@@ -26,11 +26,13 @@ func (e *Engine) find(ctx context.Context, c *cluster) {
 		return
 	}
 	wants := make([]backend.Want, len(nodes))
+	e.mem.mu.RLock()
 	for i, n := range nodes {
 		wants[i] = backend.Want{
 			Token: current(n.rec).GetToken(), Job: n.rec.GetJob(), Since: n.rec.GetJob().GetCreateTime().AsTime(), Positions: n.positions(),
 		}
 	}
+	e.mem.mu.RUnlock()
 	findings := c.Backend.Find(ctx, wants)
 	var doubles []backend.Known
 	err := e.update(context.WithoutCancel(ctx), func(t *txn) error {
@@ -73,10 +75,9 @@ func (t *txn) found(c *cluster, n *node, want backend.Want, f backend.Finding) [
 	if current(rec).GetToken() != want.Token {
 		return nil
 	}
-	rechecked := t.e.mem.holds(n, func(n *node) bool { return n.recheck })
 	refs := slices.DeleteFunc(slices.Clone(f.Refs), func(r backend.NativeRef) bool {
 		given, of := t.e.mem.givenUp(n, r.ID)
-		return given == of || rechecked && r.ID == current(rec).GetNativeId() // which is gone
+		return given == of
 	})
 	switch {
 	case f.Presence == backend.Uncertain:

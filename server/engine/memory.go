@@ -308,26 +308,26 @@ func (m *memory) none(cluster string, of set) bool {
 	return len(m.byCluster[cluster][of]) == 0
 }
 
+// pick asks keep of the nodes in the order of their ids.
 func pick(from map[string]*node, keep func(*node) bool) []*node {
-	var some []*node
-	for _, n := range from {
-		if keep(n) {
-			some = append(some, n)
-		}
-	}
-	slices.SortFunc(some, func(a, b *node) int { return strings.Compare(a.id(), b.id()) })
-	return some
+	all := slices.SortedFunc(maps.Values(from), func(a, b *node) int { return strings.Compare(a.id(), b.id()) })
+	return slices.DeleteFunc(all, func(n *node) bool { return !keep(n) })
 }
 
+// liveOn is how many jobs of a cluster are not at their end.
 func (m *memory) liveOn(cluster string) int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	count := 0
 	for _, n := range m.byCluster[cluster][units] {
+		by := map[dagbridgev1.Job_State]int{n.rec.GetJob().GetState(): 1}
 		if n.isArray() {
-			count += len(n.kids)
-		} else {
-			count++
+			by = states(n.rec.GetJob().GetCounts())
+		}
+		for state, some := range by {
+			if !graph.IsTerminal(state) {
+				count += some
+			}
 		}
 	}
 	return count

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -64,7 +65,11 @@ func newModel(rt *rapid.T, path string) *model {
 	m := &model{world: w, dir: path, retried: map[string]bool{}}
 	m.onStart = m.checkStart
 	m.sims = []*sim{newSim(w, "hpc", true), newSim(w, "here", false)}
-	m.sims[0].arraySize = rapid.SampledFrom([]int{2, 100}).Draw(rt, "array size")
+	for _, s := range m.sims {
+		s.outputs = `{"auc": 0.91, "chosen": ["left", "middle"]}`
+	}
+	m.sims[0].arraySize = rapid.SampledFrom([]int{2, 3, 100}).Draw(rt, "array size")
+	m.sims[0].killsInvalid = rapid.IntRange(0, 2).Draw(rt, "kills invalid dependencies") == 0
 	s, err := store.Open(path, store.Options{NoSync: true})
 	require.NoError(rt, err)
 	m.store = s
@@ -118,7 +123,7 @@ func (m *model) act() {
 	s := m.sims[rapid.IntRange(0, 1).Draw(m.t, "cluster")]
 	c := m.engine.byName[s.name]
 	ctx := context.Background()
-	switch rapid.IntRange(0, 16).Draw(m.t, "action") {
+	switch rapid.IntRange(0, 19).Draw(m.t, "action") {
 	case 0, 1:
 		m.submit()
 	case 2, 3, 4:
@@ -139,6 +144,12 @@ func (m *model) act() {
 		m.again()
 	case 16:
 		m.retry()
+	case 17:
+		m.cancelRun()
+	case 18:
+		m.boot() // a gateway that was stopped in good order
+	case 19:
+		m.expire()
 	}
 }
 
@@ -157,6 +168,12 @@ func (m *model) submit() {
 	w := &dagbridgev1.Workflow{Run: &dagbridgev1.Run{Orchestrator: "airflow", Workflow: "model", Run: fmt.Sprintf("r%d", m.runs), TryNumber: 1}}
 	n := rapid.IntRange(1, 5).Draw(m.t, "tasks")
 	for i := range n {
+		if i > 0 && rapid.IntRange(0, 2).Draw(m.t, "twin") == 0 { // they can go in together
+			task := proto.CloneOf(w.Tasks[i-1])
+			task.Key.Task, task.Command = fmt.Sprintf("t%d", i), &dagbridgev1.Command{Argv: []string{"true", strconv.Itoa(i)}}
+			w.Tasks = append(w.Tasks, task)
+			continue
+		}
 		task := &dagbridgev1.Task{
 			Key: &dagbridgev1.TaskKey{Task: fmt.Sprintf("t%d", i)}, Command: &dagbridgev1.Command{Argv: []string{"true"}},
 			Cluster:     rapid.SampledFrom([]string{"hpc", "hpc", "hpc", "here"}).Draw(m.t, "on"),
@@ -164,7 +181,16 @@ func (m *model) submit() {
 		}
 		for u := range i {
 			if rapid.IntRange(0, 1).Draw(m.t, "edge") == 0 {
-				task.Upstream = append(task.Upstream, &dagbridgev1.Edge{Task: fmt.Sprintf("t%d", u)})
+				edge := &dagbridgev1.Edge{Task: fmt.Sprintf("t%d", u)}
+				if rapid.IntRange(0, 11).Draw(m.t, "started") == 0 {
+					edge.Condition = dagbridgev1.Edge_STARTED
+				}
+				task.Upstream = append(task.Upstream, edge)
+			}
+		}
+		if ups := task.GetUpstream(); len(ups) > 0 && ups[0].GetCondition() == 0 && rapid.IntRange(0, 7).Draw(m.t, "branch") == 0 {
+			task.SkipUnless = &dagbridgev1.SkipUnless{
+				Task: ups[0].GetTask(), Output: "chosen", Contains: rapid.SampledFrom([]string{"left", "right"}).Draw(m.t, "branch of"),
 			}
 		}
 		if rapid.IntRange(0, 3).Draw(m.t, "retry") == 0 {
@@ -192,7 +218,7 @@ func (m *model) submit() {
 			}
 			for _, edge := range task.Upstream {
 				up := w.Tasks[slices.IndexFunc(w.Tasks, func(t *dagbridgev1.Task) bool { return t.GetKey().GetTask() == edge.GetTask() })]
-				if len(up.GetArray().GetItems()) > 0 && rapid.Bool().Draw(m.t, "same index") {
+				if len(up.GetArray().GetItems()) > 0 && edge.GetCondition() == 0 && rapid.Bool().Draw(m.t, "same index") {
 					edge.Instances = dagbridgev1.Edge_SAME_INDEX
 					task.Array.Items = up.Array.Items
 				}
@@ -245,6 +271,7 @@ func (m *model) again() {
 	if rapid.Bool().Draw(m.t, "higher try") && w.GetRun().GetTryNumber() < 3 {
 		w.Run.TryNumber++
 		w.IfLive = rapid.SampledFrom([]dagbridgev1.IfLive_Value{dagbridgev1.IfLive_ATTACH, dagbridgev1.IfLive_REPLACE}).Draw(m.t, "if live")
+		w.Run.Mode = rapid.SampledFrom([]dagbridgev1.Run_Mode{dagbridgev1.Run_ALL, dagbridgev1.Run_ONLY_FAILED}).Draw(m.t, "mode")
 	}
 	m.send(w)
 }
@@ -258,6 +285,29 @@ func (m *model) cancel() {
 		_, err := m.engine.Cancel(context.Background(), []string{id})
 		require.NoError(m.t, err)
 	})
+}
+
+// cancelRun asks for the end of a whole run.
+func (m *model) cancelRun() {
+	if len(m.jobs) == 0 {
+		return
+	}
+	rec, _ := m.record(rapid.SampledFrom(m.jobs).Draw(m.t, "of run"))
+	if rec == nil {
+		return
+	}
+	m.guarded(func() {
+		_, err := m.engine.CancelRun(context.Background(), rec.GetJob().GetRunId())
+		require.NoError(m.t, err)
+	})
+}
+
+// expire deletes what ended some time ago, or is one too many. What is live, and what that waits for, must not miss it.
+func (m *model) expire() {
+	age := time.Duration(rapid.IntRange(0, 40).Draw(m.t, "age")) * time.Second
+	_, err := m.store.Expire(m.now, age, rapid.SampledFrom([]int{0, 1, 3, 6}).Draw(m.t, "jobs kept"))
+	require.NoError(m.t, err)
+	m.jobs = slices.DeleteFunc(m.jobs, func(id string) bool { rec, _ := m.record(id); return rec == nil })
 }
 
 // some is a job or an instance of an array.
@@ -336,7 +386,7 @@ func (m *model) record(id string) (rec *storev1.JobRecord, task *dagbridgev1.Tas
 }
 
 // checkStart: what must hold at the moment a program starts.
-func (m *model) checkStart(jobID, tok string) {
+func (m *model) checkStart(jobID, tok, native string) {
 	rec, task := m.record(jobID)
 	job := rec.GetJob()
 	byRule := job.GetState() == dagbridgev1.Job_UPSTREAM_FAILED || job.GetState() == dagbridgev1.Job_SKIPPED
@@ -363,6 +413,32 @@ func (m *model) checkStart(jobID, tok string) {
 		}
 	}
 	m.checkRule(job, task)
+	m.checkParallel(job, task, tok, native)
+}
+
+// checkParallel: no more instances of an array run at once than may, but for doubles, of which each may run for a moment.
+func (m *model) checkParallel(job *dagbridgev1.Job, task *dagbridgev1.Task, tok, native string) {
+	most := int(task.GetArray().GetMaxParallel())
+	if most == 0 {
+		return
+	}
+	running, others := 1, []run(nil) // this one
+	_ = m.store.View(func(tx *store.Tx) error {
+		for _, id := range instances(tx, job.GetParent()) {
+			if rec := tx.Record(id); rec.GetSuspect() || rec.GetResubmitted() {
+				running = 0
+				return nil
+			}
+			for _, r := range m.world.runs[id] {
+				if r.running && (r.token != tok || r.native == native) {
+					running++
+					others = append(others, *r)
+				}
+			}
+		}
+		return nil
+	})
+	require.LessOrEqual(m.t, running, most, "%s runs as %s of %s more instances at once than it may: %+v", job.GetKey().GetTask(), tok, native, others)
 }
 
 // checkRule: the trigger rule holds over what really became of the upstreams.
@@ -375,6 +451,9 @@ func (m *model) checkRule(job *dagbridgev1.Job, task *dagbridgev1.Task) {
 	_ = m.store.View(func(tx *store.Tx) error {
 		for _, edge := range task.GetUpstream() {
 			key := graph.Upstream(task, edge)
+			if edge.GetCondition() == dagbridgev1.Edge_STARTED {
+				continue
+			}
 			// The try that the job was submitted beside, or a later one.
 			ids := instances(tx, tx.Newest(key))
 			if index := job.GetKey().GetMapIndex(); edge.GetInstances() == dagbridgev1.Edge_SAME_INDEX {
@@ -488,6 +567,7 @@ func (m *model) checkEnd() {
 	if stuck != "" {
 		m.t.Fatalf("never end:%s", stuck)
 	}
+	m.checkForgotten()
 	jobs, _, _, err := m.store.List(&dagbridgev1.JobFilter{}, 1000, "")
 	require.NoError(m.t, err)
 	for _, job := range jobs {
@@ -502,8 +582,28 @@ func (m *model) checkEnd() {
 	}
 }
 
+// checkForgotten: nothing of jobs that have ended is left in memory.
+func (m *model) checkForgotten() {
+	mem := m.engine.mem
+	require.Empty(m.t, mem.ended)
+	require.Empty(m.t, mem.runs)
+	require.Empty(m.t, mem.waiting)
+	require.Empty(m.t, mem.batches)
+	require.Empty(m.t, mem.byKey)
+	require.Empty(m.t, mem.liveKids)
+	require.Empty(m.t, mem.staged)
+	for cluster, sets := range mem.byCluster {
+		for i, set := range sets {
+			require.Empty(m.t, set, "set %d of %s", i, cluster)
+		}
+	}
+}
+
 func (m *model) checkJob(job *dagbridgev1.Job) {
+	rec, _ := m.record(job.GetId())
+	require.False(m.t, isCarrier(rec), "a carrier is nobody's job")
 	if len(job.GetCounts()) > 0 {
+		m.checkCounts(job)
 		return
 	}
 	if !m.retried[job.GetId()] {
@@ -535,6 +635,16 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 	case dagbridgev1.Job_LOST:
 		require.NotNil(m.t, last, "%s is called lost and never started", job.GetKey().GetTask())
 	}
+}
+
+// checkCounts: an array's counts are those of its instances.
+func (m *model) checkCounts(job *dagbridgev1.Job) {
+	counts := map[string]int32{}
+	_ = m.store.View(func(tx *store.Tx) error {
+		tx.Children(job.GetId(), func(id string) bool { counts[tx.Record(id).GetJob().GetState().String()]++; return true })
+		return nil
+	})
+	require.Equal(m.t, counts, job.GetCounts())
 }
 
 // checkAttempts: no cause was retried beyond its budget or after a final exit code, and what each attempt says it asked for is

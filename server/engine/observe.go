@@ -246,7 +246,7 @@ func (t *txn) gone(n *node, id string, obs backend.Observation) {
 	case !obs.Started && !t.e.mem.marked(n, obs.Position):
 		// The next look tells whether it started before the mark was left; then no request that is late can start it.
 	case obs.Started && !t.e.mem.askRecheck(n):
-		// Another native job with its token may be the one that started.
+		t.e.mem.double(n, double{obs.Ref.ID, obs.Position}) // another native job with its token may be the one that started
 	case !obs.Started:
 		t.renew(n, id, "RESUBMITTED", fmt.Sprintf("native job %s vanished before it started, and is submitted again", current(rec).GetNativeId()), 0)
 	default:

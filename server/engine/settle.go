@@ -44,7 +44,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 		return
 	case obs.Reason == reasonPremature:
 		t.note(id, obs)
-		t.hold(n, "the scheduler started native job "+obs.Ref.ID+" too early, having lost what it waits for; it ran nothing")
+		t.hold(n, id, "the scheduler started native job "+obs.Ref.ID+" too early, having lost what it waits for; it ran nothing")
 		return
 	}
 	correction := rec.GetJob().GetState() == dagbridgev1.Job_LOST
@@ -67,7 +67,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 		t.finishJob(n, id, state, "FINAL_EXIT_CODE", fmt.Sprintf("the program ended with %d, after which the task wants no other attempt", *obs.ExitCode))
 		return
 	case state == dagbridgev1.Job_CANCELLED && reason == reasonDependency && !t.cancelled(rec):
-		t.hold(n, "the site cancels jobs whose dependency cannot hold: "+obs.Message)
+		t.hold(n, id, "the site cancels jobs whose dependency cannot hold: "+obs.Message)
 		return
 	case state == dagbridgev1.Job_LOST:
 		t.lostOne(n, id, message)
@@ -185,14 +185,14 @@ func (t *txn) leave(n *node, id string) {
 // renew starts another attempt, after a pause; of a job in a native array in the same one, so that it waits for what that does.
 func (t *txn) renew(n *node, id, reason, message string, pause time.Duration) {
 	notBefore := t.now.Add(pause)
-	alone := t.rec(id).GetCarrier() == ""
+	alone, joins := t.rec(id).GetCarrier() == "", t.joins(n, id)
 	if !alone {
-		t.renewed[n.id()] = true
+		t.renewed[n.id()] = t.renewed[n.id()] || !joins
 		t.parent(n.id())
 	}
 	t.change(id, func(rec *storev1.JobRecord) {
 		job := rec.GetJob()
-		if at := current(rec); !graph.IsTerminal(at.GetState()) {
+		if at := current(rec); !joins && !graph.IsTerminal(at.GetState()) {
 			at.State, at.Reason, at.Message = dagbridgev1.Job_LOST, reason, message // nobody has told of its end
 		}
 		// Once it has started its rule has held, whatever becomes of its upstreams since.
@@ -207,6 +207,13 @@ func (t *txn) renew(n *node, id, reason, message string, pause time.Duration) {
 			nextAttempt(rec, following(n.task, current(rec)))
 		}
 	})
+}
+
+// joins: the job had no part yet in its native array's attempt, which has still to go in or may be on its way. It goes in with
+// the others, or after them.
+func (t *txn) joins(n *node, id string) bool {
+	array, at := t.rec(n.id()), current(t.rec(id))
+	return id != n.id() && current(array).GetNativeId() == "" && at.GetNativeId() == "" && !graph.IsTerminal(array.GetJob().GetState()) && !graph.IsTerminal(at.GetState())
 }
 
 // nextAttempt gives a unit's record its next attempt, with a token of its own.
@@ -243,7 +250,7 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 	current(parent).State = dagbridgev1.Job_FAILED
 	nextAttempt(parent, next)
 	parent.Job.NativeId = ""
-	parent.Native = parent.GetNative() && parent.GetJob().GetStartTime() == nil
+	parent.Native = parent.GetNative() && parent.GetReady() && parent.GetJob().GetStartTime() == nil
 	for _, kid := range again {
 		kid.NotBefore = nil
 		kid.Job.Attempts = append(kid.Job.Attempts, proto.CloneOf(next))
@@ -251,19 +258,15 @@ func (t *txn) nextArrayAttempt(parent *storev1.JobRecord) {
 	}
 }
 
-// hold: the scheduler gave up a native dependency that still counts. The job waits here from now on.
-func (t *txn) hold(n *node, why string) {
-	if at := current(t.rec(n.id())); n.isArray() {
-		// One element tells for all: none of them has run, or will.
-		t.elements(n, func(_ int, id string) {
-			if state := t.rec(id).GetJob().GetState(); !graph.IsTerminal(state) && state != dagbridgev1.Job_ACCEPTED && current(t.rec(id)).GetToken() == at.GetToken() {
-				t.renew(n, id, "UPSTREAM", why, 0)
-			}
-		})
+// hold: the scheduler gave up a native dependency that still counts. The job waits here from now on; of an array this one does,
+// once the others, of which each may run or wait in the scheduler yet, have come to their own ends.
+func (t *txn) hold(n *node, id, why string) {
+	array := n.isArray()
+	if t.change(n.id(), func(rec *storev1.JobRecord) { rec.Ready, rec.Native = false, rec.GetNative() && array }); array {
+		t.renew(n, id, "UPSTREAM", why, 0)
 	} else {
-		t.again(n, n.id(), "UPSTREAM", why, 0)
+		t.again(n, id, "UPSTREAM", why, 0)
 	}
-	t.change(n.id(), func(rec *storev1.JobRecord) { rec.Ready, rec.Native = false, false })
 	t.evaluate(n)
 }
 

@@ -33,12 +33,13 @@ type world struct {
 	// asked of the scheduler, by token.
 	asked map[string]asked
 	// onStart checks what must hold when a program starts.
-	onStart func(jobID string, token string)
+	onStart func(jobID, token, native string)
 }
 
 // run is one execution of a program.
 type run struct {
 	token   string
+	native  string
 	node    string
 	running bool
 	code    int32
@@ -79,6 +80,8 @@ type sim struct {
 	accounting bool
 	// arraySize is how many elements an array has at most.
 	arraySize int
+	// killsInvalid: it cancels jobs whose dependency can never hold.
+	killsInvalid bool
 	// impersonates: see backend.Capabilities.
 	impersonates bool
 
@@ -95,6 +98,8 @@ type sim struct {
 	late     []lateRequest
 	// unreadable: the outputs that cannot be read after the last look. They are read in parallel, and chance is not for that.
 	unreadable map[string]bool
+	// outputs that every successful program leaves.
+	outputs string
 	// inputs of the last submission.
 	inputs []translators.Input
 	start  map[string]marker
@@ -131,6 +136,7 @@ type simJob struct {
 	startAt  time.Time
 	skip     []int32
 	guard    []translators.InputJob
+	parallel int
 	node     string
 	exclude  []string
 	restarts int
@@ -142,7 +148,7 @@ type simJob struct {
 
 func newSim(w *world, name string, slurmLike bool) *sim {
 	return &sim{
-		w: w, name: name, slurmLike: slurmLike, accounting: rapid.Bool().Draw(w.t, name+" accounting"), nextID: 1, arraySize: 100,
+		w: w, name: name, slurmLike: slurmLike, accounting: rapid.Bool().Draw(w.t, name+" accounting"), nextID: 1, arraySize: 100, outputs: `{"auc": 0.91}`,
 		start: map[string]marker{}, succeeded: map[string]bool{}, cancelled: map[string]bool{}, unreadable: map[string]bool{}, exit: map[string]int32{},
 	}
 }
@@ -223,6 +229,7 @@ func (s *sim) take(sub translators.Submission) string {
 	one := simJob{
 		id: id, position: -1, token: sub.Token, jobID: sub.Job.GetId(), state: dagbridgev1.Job_SUBMITTED, held: sub.Hold,
 		depends: sub.Depends, submit: s.w.now, skip: sub.Task.GetSkipExitCodes(), guard: sub.Guard, exclude: sub.ExcludeNodes,
+		parallel: sub.MaxParallel,
 	}
 	if s.w.asked != nil {
 		s.w.asked[sub.Token] = asked{sub.Task.GetResources().GetMemory(), sub.Task.GetResources().GetTimeLimit().AsDuration(), sub.ExcludeNodes}
@@ -432,7 +439,7 @@ func (s *sim) Outputs(_ context.Context, ref backend.NativeRef, _ *dagbridgev1.J
 	if s.unreadable[markerKey(ref.Token, position)] {
 		return nil, errors.New("stale file handle")
 	}
-	return []byte(`{"auc": 0.91}`), nil
+	return []byte(s.outputs), nil
 }
 
 func (s *sim) Logs(*dagbridgev1.Job, string, int) *dagbridgev1.Logs { return nil }
@@ -500,6 +507,29 @@ func (s *sim) startable(j *simJob) bool {
 	return some
 }
 
+// hasRoom: of the job's array fewer run than may at once.
+func (s *sim) hasRoom(j *simJob) bool {
+	running := 0
+	for _, other := range s.jobs {
+		if other.id == j.id && other.token == j.token && other.state == dagbridgev1.Job_RUNNING {
+			running++
+		}
+	}
+	return j.parallel == 0 || running < j.parallel
+}
+
+// invalid: what a job waits for can never hold.
+func (s *sim) invalid(j *simJob) bool {
+	if j.state != dagbridgev1.Job_SUBMITTED {
+		return false
+	}
+	never := func(d translators.Dependency) bool { _, never := s.met(d, j.position); return never }
+	if j.depends.Any {
+		return len(j.depends.Terms) > 0 && !slices.ContainsFunc(j.depends.Terms, func(d translators.Dependency) bool { return !never(d) })
+	}
+	return slices.ContainsFunc(j.depends.Terms, never)
+}
+
 // step lets some time pass in the cluster.
 func (s *sim) step() {
 	s.late = slices.DeleteFunc(s.late, func(l lateRequest) bool {
@@ -515,7 +545,9 @@ func (s *sim) step() {
 	}
 	for _, j := range s.jobs {
 		switch {
-		case s.startable(j) && (s.w.calm || s.w.chance(2, "start")):
+		case s.killsInvalid && s.invalid(j):
+			s.kill(j, dagbridgev1.Job_CANCELLED, reasonDependency)
+		case s.startable(j) && s.hasRoom(j) && (s.w.calm || s.w.chance(2, "start")):
 			s.begin(j)
 		case j.state == dagbridgev1.Job_RUNNING:
 			s.go1(j)
@@ -585,13 +617,13 @@ func (s *sim) begin(j *simJob) {
 	s.logf("starts %s %s", j.id, key)
 	s.start[key] = marker{j.id, j.restarts}
 	j.state, j.startAt, j.reason = dagbridgev1.Job_RUNNING, s.w.now, ""
-	s.w.onStart(j.jobID, j.token)
+	s.w.onStart(j.jobID, j.token, j.id)
 	for _, node := range simNodes {
 		if j.node = node; !slices.Contains(j.exclude, node) {
 			break
 		}
 	}
-	j.run = &run{token: j.token, node: j.node, running: true}
+	j.run = &run{token: j.token, native: j.id, node: j.node, running: true}
 	s.w.runs[j.jobID] = append(s.w.runs[j.jobID], j.run)
 }
 

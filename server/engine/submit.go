@@ -11,7 +11,7 @@ import (
 	"github.com/dagbridge/dagbridge/translators/graph"
 )
 
-// submit hands attempts to the scheduler and records what became of them, in one transaction. It says whether some have to wait
+// submit hands attempts, which are in flight, to the scheduler and records what became of them, in one transaction. It says whether some have to wait
 // for their turn.
 func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []translators.Submission) (limited bool) {
 	results := c.Backend.Submit(ctx, subs)

@@ -162,14 +162,15 @@ func (t *txn) finish() {
 	for _, batch := range batches {
 		t.release(batch)
 	}
-	for _, parent := range t.parents {
-		t.Put(parent)
+	for _, id := range slices.Sorted(maps.Keys(t.parents)) {
+		t.Put(t.parents[id])
 	}
 }
 
 // settleParents derives the arrays' parents' states from their instances'.
 func (t *txn) settleParents() {
-	for _, parent := range t.parents {
+	for _, id := range slices.Sorted(maps.Keys(t.parents)) {
+		parent := t.parents[id]
 		job := parent.GetJob()
 		by := states(job.GetCounts())
 		if by[dagbridgev1.Job_ACCEPTED] > 0 && by[dagbridgev1.Job_SUBMITTED]+by[dagbridgev1.Job_RUNNING] == 0 && (current(parent).GetNativeId() != "" || t.renewed[job.GetId()]) && !t.lookedFor(parent) {

@@ -198,6 +198,53 @@ func TestExpireLeavesNothing(t *testing.T) {
 	require.Equal(t, s.Seq(), last)
 }
 
+// TestExpireOfCarriers: a carrier is there as long as one of its jobs is, and no job goes while its carrier is live.
+func TestExpireOfCarriers(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{NoSync: true})
+	end := timestamppb.Now()
+	run := &dagbridgev1.Run{Id: newID(), Workflow: "risk", Run: "1"}
+	ended := func(task string, after time.Duration) *storev1.JobRecord {
+		rec := newRecord(task, 1, "")
+		rec.Job.RunId, rec.Job.State, rec.Job.EndTime = run.GetId(), dagbridgev1.Job_FAILED, timestamppb.New(end.AsTime().Add(after))
+		return rec
+	}
+	carrier := func(carried ...*storev1.JobRecord) *storev1.JobRecord {
+		rec := ended("carrier", 0)
+		for i, one := range carried {
+			one.Carrier, one.Element = rec.GetJob().GetId(), int32(i)
+			rec.Carried = append(rec.Carried, one.GetJob().GetId())
+		}
+		return rec
+	}
+	early, late := ended("early", 0), ended("late", time.Hour)
+	together := carrier(early, late)
+	array := ended("array", time.Hour) // its first chunk ended long before its last
+	instance := ended("array", 0)
+	instance.Job.Key.MapIndex, instance.Job.Parent = []int32{0}, array.GetJob().GetId()
+	chunk := carrier(instance)
+	chunk.Cleanup = true
+	require.NoError(t, s.Update(t.Context(), func(tx *store.Tx) error {
+		tx.PutRun(run)
+		for _, rec := range []*storev1.JobRecord{early, late, together, array, instance, chunk} {
+			tx.Put(rec)
+		}
+		return nil
+	}))
+	expire := func(after time.Duration, want int) {
+		deleted, err := s.Expire(end.AsTime().Add(after), time.Minute, 0)
+		require.NoError(t, err)
+		require.Equal(t, want, deleted)
+	}
+	expire(2*time.Hour, 0) // what the chunk's native job does is not known yet
+	chunk = proto.CloneOf(chunk)
+	chunk.Cleanup = false
+	require.NoError(t, s.Update(t.Context(), func(tx *store.Tx) error { tx.Put(chunk); return nil }))
+	expire(30*time.Minute, 1) // the early one
+	expire(2*time.Hour, 5)
+	require.Equal(t, map[string]int{"meta": 2, "changes": 2}, keys(t, s))
+}
+
 // keys counts the keys of a store's buckets, of all that have any when none is named.
 func keys(t *testing.T, s *store.Store, only ...string) map[string]int {
 	t.Helper()

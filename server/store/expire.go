@@ -19,7 +19,7 @@ const (
 // Expire deletes ended jobs, the oldest first: those that ended more than maxAge before now, and others until no more than
 // maxJobs are left; 0 stands for no limit. It returns how many it deleted. Names, native ids, labels and tasks go with
 // them, scripts that no other job runs, and runs with their last job. Jobs of a run in which something is live are kept,
-// and so is an array of which an instance is.
+// and so is an array of which an instance is. A carrier goes after the last of its jobs.
 func (s *Store) Expire(now time.Time, maxAge time.Duration, maxJobs int) (deleted int, err error) {
 	e := expiry{store: s, maxJobs: maxJobs}
 	if maxAge > 0 {
@@ -51,13 +51,14 @@ type expiry struct {
 // look finds jobs to delete; more is false when the walk is at its end.
 func (e *expiry) look() (due []string, more bool, err error) {
 	err = e.store.View(func(tx *Tx) error {
-		runs := runsLive{}
+		runs := tx.runsLive()
 		surplus := e.surplus(tx)
 		c := tx.bucket(jobs).Cursor()
 		key, _ := c.Seek(e.after)
 		if bytes.Equal(key, e.after) {
 			key, _ = c.Next()
 		}
+		leaving := map[string]bool{}
 		for looked := 0; key != nil; key, _ = c.Next() {
 			if surplus <= len(due) && !created(key).Before(e.cutoff) {
 				return nil
@@ -70,8 +71,9 @@ func (e *expiry) look() (due []string, more bool, err error) {
 			e.after = bytes.Clone(key)
 			id := formatID(key)
 			rec := tx.Record(id)
-			if rec.GetJob().GetParent() == "" && e.due(rec, surplus > len(due)) && !runs.live(tx, rec) && !tx.childLive(id) {
+			if rec.GetJob().GetParent() == "" && e.due(rec, surplus > len(due)) && !runs.live(tx, rec) && !tx.childLive(id) && !tx.carries(rec, leaving) {
 				due = append(due, id)
+				leaving[id] = true
 			}
 		}
 		return nil
@@ -83,11 +85,11 @@ func (e *expiry) look() (due []string, more bool, err error) {
 func (e *expiry) delete(due []string) (left []string, err error) {
 	deleted := 0
 	err = e.store.Update(context.Background(), func(tx *Tx) error {
-		runs := runsLive{}
+		runs := tx.runsLive()
 		deleted = 0
 		for left = due; len(left) > 0 && deleted < expireBatch; left = left[1:] {
 			rec := tx.Record(left[0])
-			if rec == nil || !e.due(rec, e.surplus(tx) > 0) || runs.live(tx, rec) {
+			if rec == nil || !e.due(rec, e.surplus(tx) > 0) || runs.live(tx, rec) || tx.carries(rec, nil) {
 				continue
 			}
 			n, more := tx.removeArray(rec, expireBatch-deleted)
@@ -121,8 +123,28 @@ func (e *expiry) due(rec *storev1.JobRecord, surplus bool) bool {
 	return !live(rec) && (surplus || end.AsTime().Before(e.cutoff))
 }
 
-// runsLive remembers of runs whether a job of theirs is live.
+// carries: the record is a carrier of jobs that are there yet, and not about to leave.
+func (tx *Tx) carries(rec *storev1.JobRecord, leaving map[string]bool) bool {
+	for _, id := range rec.GetCarried() {
+		job := tx.Record(id).GetJob()
+		if job != nil && !leaving[id] && !leaving[job.GetParent()] {
+			return true
+		}
+	}
+	return false
+}
+
+// runsLive remembers of runs whether a job or a carrier of theirs is live.
 type runsLive map[string]bool
+
+func (tx *Tx) runsLive() runsLive {
+	runs := runsLive{}
+	tx.each(lists, []byte{listLiveCarriers}, func(key []byte) bool {
+		runs[tx.Record(formatID(key[1:])).GetJob().GetRunId()] = true
+		return true
+	})
+	return runs
+}
 
 func (r runsLive) live(tx *Tx, rec *storev1.JobRecord) bool {
 	run := rec.GetJob().GetRunId()
