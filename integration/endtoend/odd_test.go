@@ -71,4 +71,7 @@ func TestOddTasksGoInTogether(t *testing.T) {
 		require.Equal(t, job.GetId(), found[0].GetId())
 	}
 	require.Len(t, bases, 1, "one submission for all")
+	for base := range bases {
+		require.Len(t, jobsOf(t, g, "nativeId="+base), len(names))
+	}
 }

@@ -134,17 +134,19 @@ func (tx *Tx) runSet(f *dagbridgev1.JobFilter) source {
 	return u
 }
 
-// nativeSet: the jobs that had a native id.
+// nativeSet: the jobs that had a native id, or were elements of the array of that id.
 func (tx *Tx) nativeSet(nativeID, cluster string) source {
-	prefix := appendPart(nil, nativeID)
+	whole, elements := appendPart(nil, nativeID), appendPart(nil, nativeID+"_")
 	if cluster != "" {
-		prefix = appendPart(prefix, cluster)
+		whole = appendPart(whole, cluster)
 	}
 	var found [][]byte
-	tx.scan(natives, prefix, func(key, _ []byte) bool {
-		found = append(found, key[len(key)-4-idLen:len(key)-4])
-		return true
-	})
+	for _, prefix := range [][]byte{whole, elements[:len(elements)-1]} {
+		tx.scan(natives, prefix, func(key, _ []byte) bool {
+			found = append(found, key[len(key)-4-idLen:len(key)-4])
+			return true
+		})
+	}
 	return newIDs(found)
 }
 

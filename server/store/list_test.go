@@ -141,6 +141,18 @@ func TestListOfAnArray(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 	require.Equal(t, []int32{7}, jobs[0].GetKey().GetMapIndex())
+	whole := map[string]bool{}
+	for token := ""; ; {
+		jobs, next, _, err := s.List(&dagbridgev1.JobFilter{NativeId: "1234"}, 1000, token)
+		require.NoError(t, err)
+		for _, job := range jobs {
+			whole[job.GetId()] = true
+		}
+		if token = next; token == "" {
+			break
+		}
+	}
+	require.Len(t, whole, 3000, "the native id of an array is that of all that is in it")
 	job, err := s.Lookup(recs[8].GetJob().GetKey(), 1)
 	require.NoError(t, err)
 	require.Equal(t, recs[8].GetJob().GetId(), job.GetId())

@@ -6,7 +6,8 @@ import (
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
 
-// Match: the filter chooses the job. An array's instances are chosen by parent or native id alone.
+// Match: the filter chooses the job. An array's instances are chosen by parent or native id alone; the native id of an array
+// chooses all that are in it.
 func Match(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
 	key := job.GetKey()
 	return job != nil &&
@@ -39,7 +40,7 @@ func matchNative(f *dagbridgev1.JobFilter, job *dagbridgev1.Job) bool {
 		return is(f.GetCluster(), job.GetCluster())
 	}
 	for _, n := range nativeJobs(job) {
-		if n.id == f.GetNativeId() && is(f.GetCluster(), n.cluster) {
+		if (n.id == f.GetNativeId() || strings.HasPrefix(n.id, f.GetNativeId()+"_")) && is(f.GetCluster(), n.cluster) {
 			return true
 		}
 	}

@@ -522,7 +522,7 @@ func chosen(f *dagbridgev1.JobFilter, j *dagbridgev1.Job) bool {
 		return f.GetCluster() == "" || f.GetCluster() == j.GetCluster()
 	}
 	return slices.ContainsFunc(j.GetAttempts(), func(a *dagbridgev1.Attempt) bool {
-		return a.GetNativeId() == f.GetNativeId() && (f.GetCluster() == "" || a.GetCluster() == f.GetCluster())
+		return (a.GetNativeId() == f.GetNativeId() || strings.HasPrefix(a.GetNativeId(), f.GetNativeId()+"_")) && (f.GetCluster() == "" || a.GetCluster() == f.GetCluster())
 	})
 }
 
