@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ func newClusters() *cobra.Command {
 			return f.print(cmd.OutOrStdout(), answer, func(w io.Writer) {
 				fmt.Fprintln(w, "NAME\tKIND\tREACHABLE\tLIVE JOBS\tLAST LOOK\tMESSAGE")
 				for _, c := range answer.GetClusters() {
-					fmt.Fprintf(w, "%s\t%s\t%t\t%d\t%s\t%s\n", c.GetName(), c.GetKind(), c.GetReachable(), c.GetLiveJobs(), when(c.GetLastLookTime()), dash(c.GetMessage()))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", c.GetName(), c.GetKind(), reachable(c), c.GetLiveJobs(), when(c.GetLastLookTime()), dash(c.GetMessage()))
 				}
 			})
 		},
@@ -37,4 +38,12 @@ func newClusters() *cobra.Command {
 	g.addFlags(cmd.Flags())
 	f.addFlag(cmd)
 	return cmd
+}
+
+// reachable is "-" of a cluster that nothing has been asked yet: it is not looked at while no job is live there.
+func reachable(c *dagbridgev1.Cluster) string {
+	if c.GetReachable() && c.GetLastLookTime() == nil {
+		return "-"
+	}
+	return strconv.FormatBool(c.GetReachable())
 }

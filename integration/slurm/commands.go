@@ -91,10 +91,3 @@ func (c *Cluster) AwaitController(tb testing.TB) {
 	}
 	tb.Fatal("slurmctld does not answer")
 }
-
-// Jobs counts the jobs and array elements that accounting has under a name, however they ended.
-func (c *Cluster) Jobs(tb testing.TB, name string) int {
-	tb.Helper()
-	output := c.Run(tb, "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "1970-01-02", "-E", "now", "--name="+name, "-o", "JobID")
-	return len(strings.Fields(output))
-}

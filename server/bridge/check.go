@@ -130,10 +130,25 @@ func newFaults(known, found translators.Faults) (fresh translators.Faults) {
 }
 
 func sentence(v *protovalidate.Violation) string {
-	if strings.HasSuffix(v.Proto.GetRuleId(), ".pattern") {
+	kind, rule, _ := strings.Cut(v.Proto.GetRuleId(), ".")
+	atLeastOne := rule != "" && v.RuleValue.String() == "1"
+	switch {
+	case rule == "pattern":
 		if words, ok := sentences[v.RuleValue.String()]; ok {
 			return words
 		}
+	case kind == "required", rule == "min_bytes" && atLeastOne:
+		return "is missing"
+	case (rule == "min_items" || rule == "min_pairs") && atLeastOne:
+		return "is empty"
+	case rule == "in":
+		var words []string
+		for list, i := v.RuleValue.List(), 0; i < list.Len(); i++ {
+			if word := list.Get(i).String(); word != "" {
+				words = append(words, word)
+			}
+		}
+		return fmt.Sprintf("%q is none of %s", v.FieldValue.String(), strings.Join(words, ", "))
 	}
 	return v.Proto.GetMessage()
 }

@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/server/telemetry"
 )
 
 // atOnce is a retry without a pause.
@@ -262,3 +264,28 @@ func TestNoMoreTries(t *testing.T) {
 }
 
 func isOver(job *dagbridgev1.Job) bool { return job.GetState() > dagbridgev1.Job_RUNNING }
+
+// How long a job waited to be submitted is told of its first attempt alone: a later one was not waiting since then.
+func TestARetryIsNoSlowSubmission(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	registry := prometheus.NewRegistry()
+	b.metrics = telemetry.New(registry)
+	task := train(1, "u1", "true")
+	task.Retry = atOnce(1, 0)
+	id := b.submit(&dagbridgev1.SubmitTaskRequest{Task: task}).GetId()
+	b.look()
+	b.end(id, 3)
+	b.look()
+	require.EqualValues(t, 2, b.attempt(id).GetNumber())
+	require.Equal(t, dagbridgev1.Job_SUBMITTED, b.job(id).GetState())
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == "dagbridge_dispatch_seconds" {
+			require.EqualValues(t, 1, family.GetMetric()[0].GetHistogram().GetSampleCount())
+			return
+		}
+	}
+	t.Fatal("no submission was told of")
+}

@@ -41,11 +41,13 @@ func (e *Engine) observe(ctx context.Context, c *cluster, news backend.News) {
 	e.metrics.Looked(c.Name, e.now().Sub(news.AsOf), news.Err != nil)
 	c.mu.Lock()
 	if news.Err != nil {
-		c.verified, c.reachable, c.message, c.outageEnd = false, false, news.Err.Error(), e.now()
+		c.verified, c.outageEnd = false, e.now()
+		e.heard(c, false, news.Err.Error())
 		c.mu.Unlock()
 		return
 	}
-	c.reachable, c.message, c.lastLook = true, news.Server, news.AsOf
+	c.lastLook = news.AsOf
+	e.heard(c, true, news.Server)
 	verifies := !news.AsOf.Before(c.outageEnd)
 	c.mu.Unlock()
 

@@ -1,8 +1,17 @@
 package engine
 
-import (
-	"context"
-)
+import "context"
+
+// heard keeps what people are told of a cluster, and logs when it ceases to answer and when it answers again. c.mu is held.
+func (e *Engine) heard(c *cluster, reachable bool, message string) {
+	switch {
+	case c.reachable && !reachable:
+		e.log.Warn("a cluster does not answer; nothing is concluded meanwhile", "cluster", c.Name, "error", message)
+	case !c.reachable && reachable:
+		e.log.Info("a cluster answers again", "cluster", c.Name)
+	}
+	c.reachable, c.message = reachable, message
+}
 
 // tellOutage says of the jobs that may go, while their cluster does not answer, that this is what they wait for: nothing is
 // submitted then, so no answer tells.

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,10 +12,12 @@ import (
 )
 
 // What comes while a cluster does not answer, with jobs there that have to be verified first, says that this is what it waits
-// for; and no more once it is submitted.
+// for; and no more once it is submitted. The log has a line for each of the two turns.
 func TestAJobSaysThatItsClusterDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	var log bytes.Buffer
+	b.log = slog.New(slog.NewTextHandler(&log, nil))
 	b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(1, "u1", "true")})
 	b.look()
 	b.hpc.down = true
@@ -33,6 +38,8 @@ func TestAJobSaysThatItsClusterDoesNotAnswer(t *testing.T) {
 		require.Equal(t, "CLUSTER_UNREACHABLE", job.GetReason())
 		require.Equal(t, errDown.Error(), job.GetMessage())
 	}
+	require.Equal(t, 1, strings.Count(log.String(), "a cluster does not answer"), log.String())
+	require.NotContains(t, log.String(), "answers again")
 
 	b.hpc.down = false
 	b.look()
@@ -40,4 +47,6 @@ func TestAJobSaysThatItsClusterDoesNotAnswer(t *testing.T) {
 	job := b.job(later.GetId())
 	require.Equal(t, dagbridgev1.Job_SUBMITTED, job.GetState())
 	require.Empty(t, job.GetReason())
+	require.Equal(t, 1, strings.Count(log.String(), "a cluster answers again"), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), "a cluster does not answer"), log.String())
 }

@@ -35,7 +35,7 @@ func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []t
 	e.mem.mu.Unlock()
 	for i, r := range results {
 		e.metrics.Submitted(c.Name, outcomeWord(r.Outcome))
-		if r.Outcome == backend.Submitted {
+		if r.Outcome == backend.Submitted && subs[i].Token == token(subs[i].Job.GetId(), 1) { // a later attempt has not waited since then
 			e.metrics.Dispatched(c.Name, e.now().Sub(subs[i].Job.GetCreateTime().AsTime()))
 		}
 	}
@@ -43,22 +43,22 @@ func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []t
 		e.log.Error("recording submissions", "cluster", c.Name, "error", err)
 		busy = true
 	}
-	c.answered(results)
+	e.answered(c, results)
 	c.backOff(e.now(), busy)
 	return limited
 }
 
-// answered keeps what people are told of the cluster.
-func (c *cluster) answered(results []backend.SubmitResult) {
+// answered keeps what submissions tell of the cluster.
+func (e *Engine) answered(c *cluster, results []backend.SubmitResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range results {
 		switch r.Outcome {
 		case backend.NotSent:
-			c.reachable, c.message = false, r.Message
+			e.heard(c, false, r.Message)
 		case backend.Submitted, backend.Refused, backend.Busy:
 			if !c.reachable { // else the message is what answers
-				c.reachable, c.message = true, ""
+				e.heard(c, true, "")
 			}
 		}
 	}

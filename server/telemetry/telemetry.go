@@ -38,7 +38,7 @@ func New(registry prometheus.Registerer) *Metrics {
 			Name: "dagbridge_jobs_live", Help: "Jobs that are not at their end, by cluster.",
 		}, []string{"cluster"}),
 		dispatch: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "dagbridge_dispatch_seconds", Help: "From a job's acceptance until its native id was known.",
+			Name: "dagbridge_dispatch_seconds", Help: "From a job's acceptance until its first native id was known.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 4, 9),
 		}, []string{"cluster"}),
 		looks: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -88,7 +88,7 @@ func (m *Metrics) Live(cluster string, n int) {
 	}
 }
 
-// Dispatched tells how long it took from a job's acceptance until its native id was known.
+// Dispatched tells how long it took from a job's acceptance until its first native id was known.
 func (m *Metrics) Dispatched(cluster string, d time.Duration) {
 	if m != nil {
 		m.dispatch.WithLabelValues(cluster).Observe(d.Seconds())

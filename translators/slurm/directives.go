@@ -169,7 +169,7 @@ func longName(written string) (string, error) {
 	}
 	switch len(matches) {
 	case 0:
-		return "", fmt.Errorf("sbatch has no option --%s that is known here; the nearest one is --%s", written, nearest(written, longNames))
+		return "", fmt.Errorf("sbatch has no option --%s that is known here%s", written, nearest(written, "--", longNames))
 	case 1:
 		return matches[0], nil
 	}

@@ -68,7 +68,7 @@ func TestWhatSlurmCannotSayIsRefusedWithASentence(t *testing.T) {
 		"what a field says":                         {options("mem", "1G", "time", "5"), []string{`slurm.options["mem"]: use resources.memory`, `slurm.options["time"]: use resources.timeLimit`}},
 		"what is the gateway's":                     {options("job-name", "x", "array", "1-2"), []string{`slurm.options["job-name"]: not for tasks: the gateway recognises`, "use array.items"}},
 		"what one way in cannot say":                {options("switches", "1"), []string{`slurm.options["switches"]: slurmrestd cannot carry it`}},
-		"a misspelt option":                         {options("constrain", "ib"), []string{`the nearest one is "constraint"`}},
+		"a misspelt option":                         {options("constrain", "ib"), []string{`the nearest one is constraint`}},
 		"a flag with a value":                       {options("spread-job", "yes"), []string{"it takes no value"}},
 		"an option without its value":               {options("constraint", ""), []string{"it needs a value"}},
 		"a number that is none":                     {options("nice", "very"), []string{`"very" is not a whole number`}},

@@ -238,7 +238,7 @@ func refuseOption(name, value string) string {
 	case slices.Contains(newer, name):
 		return "Slurm 22.05 does not have it, so it is not taken on any cluster"
 	case !known:
-		return fmt.Sprintf("sbatch has no such option that a task may set; the nearest one is %q", nearest(name, slices.Sorted(maps.Keys(options))))
+		return "sbatch has no such option that a task may set" + nearest(name, "", slices.Sorted(maps.Keys(options)))
 	case o.kind == flag && value != "":
 		return `it takes no value; give it ""`
 	case o.kind == flag:
@@ -257,15 +257,19 @@ func refuseOption(name, value string) string {
 	return ""
 }
 
-// nearest is the name that a misspelt one was probably meant to be; of several the first.
-func nearest(name string, candidates []string) string {
-	best, least := "", len(name)+100
+// nearest says which name, after its dashes, a misspelt one was probably meant to be, of several the first; "" when it looks
+// like none.
+func nearest(name, dashes string, candidates []string) string {
+	best, least := "", len(name)/2+1
 	for _, candidate := range candidates {
 		if d := distance(name, candidate); d < least {
 			best, least = candidate, d
 		}
 	}
-	return best
+	if best == "" {
+		return ""
+	}
+	return "; the nearest one is " + dashes + best
 }
 
 // distance is Levenshtein's, over bytes.

@@ -166,6 +166,6 @@ func (r *rest) spoken(ctx context.Context) (*dialect, error) {
 		return nil, err
 	}
 	r.dialect.Store(d)
-	r.log.Info("slurmrestd answers", "version", d.version, "slurm", d.release, "url", r.URL)
+	r.log.Info("slurmrestd answers", "speaks", d.String(), "url", r.URL)
 	return d, nil
 }

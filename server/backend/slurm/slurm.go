@@ -163,7 +163,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b := &Backend{
 		name: o.Name, pollInterval: o.PollInterval, accountingLag: o.AccountingLag, minJobAge: o.Limits.MinJobAge,
-		submitRate: submitRate{perSecond: o.Limits.SubmitRate}, ordered: make(chan struct{}, 1), log: o.Log.With("cluster", o.Name),
+		submitRate: submitRate{perSecond: o.Limits.SubmitRate}, ordered: make(chan struct{}, 1), log: o.Log,
 		impersonate: o.Impersonate,
 		site: slurm.Site{
 			WorkDir: filepath.Clean(o.WorkDir), Prologue: o.Prologue, LoginShell: o.LoginShell,

@@ -874,7 +874,8 @@ type Cluster struct {
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// local, slurm or kubernetes.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Whether the last look at it got an answer.
+	// Whether the last call to it got an answer; true also while there was none, since the gateway started, and then there is
+	// no lastLookTime either: it is not looked at while no job is live there.
 	Reachable bool `protobuf:"varint,3,opt,name=reachable,proto3" json:"reachable,omitempty"`
 	// Why not, or what version answers.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
