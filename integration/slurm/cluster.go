@@ -1,7 +1,8 @@
 // Package slurmtest starts a real, private Slurm on loopback for tests: munged, slurmdbd with its MariaDB, slurmctld, two
 // slurmd and slurmrestd, on free ports, with everything they write under one short folder in /tmp. Debian's packages are
 // installed when they are missing, and those of newer releases are put into a root file system in the user's cache, which
-// only this cluster's processes see as /. It needs root, as slurmd does to become the jobs' users.
+// only this cluster's processes see as /. It needs root, as slurmd does to become the jobs' users. Beside it a test may have
+// a login node (LogIn: an sshd) and images for containers (Image, Bundle).
 //
 // A cluster never outlives its test binary: a watchdog holds the other end of a pipe and stops the daemons, each by its
 // recorded pid, when the binary ends, however it ends. A test binary that uses Shared calls Main from its TestMain.

@@ -295,7 +295,7 @@ func TestAnOrdinaryLoginActsAsOthers(t *testing.T) {
 	c.Run(t, "sacctmgr", "-i", "modify", "user", alice, "set", "adminlevel=Operator")
 	require.Eventually(t, func() bool { result = b.try(t, sub); return !strings.Contains(result.Message, "PrivateData") }, patience, 200*time.Millisecond)
 	require.Equal(t, backend.NotSent, result.Outcome, result.Message)
-	require.Contains(t, result.Message, "sudo: ")
+	require.Contains(t, result.Message, "does not run as "+bob+": sudo: ")
 
 	letBecome(t, alice, bob)
 	known := b.submit(t, held(sub))

@@ -49,6 +49,8 @@ func (c *cli) call(ctx context.Context, timeout time.Duration, cmd command) (out
 		return o, err
 	case o.status == 0:
 		return o, nil
+	case o.notStarted() && cmd.user != "":
+		return o, notStarted("%s does not run as %s: %s; the gateway has to be root, or a sudoer who may run /usr/bin/env as %[2]s without a password", cmd.name, cmd.user, said)
 	case o.notStarted():
 		return o, notStarted("%s does not run: %s", cmd.name, said)
 	case said != "":
