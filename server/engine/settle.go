@@ -42,6 +42,10 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 		t.note(id, obs)
 		t.renew(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" came to light when its token was no longer to start; it ran nothing, and another is submitted", 0)
 		return
+	case obs.State == dagbridgev1.Job_CANCELLED && obs.StartTime.IsZero() && !t.cancelled(rec) && t.astray(n, obs):
+		t.note(id, obs)
+		t.renew(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" was cancelled by an order for another job, which had this id before the scheduler forgot it; it is submitted again", 0)
+		return
 	case obs.Reason == reasonPremature:
 		t.note(id, obs)
 		t.hold(n, id, "the scheduler started native job "+obs.Ref.ID+" too early, having lost what it waits for; it ran nothing")
