@@ -93,3 +93,28 @@ func TestASlowSubmissionHoldsUpNoCancel(t *testing.T) {
 	b.look()
 	require.Equal(t, dagbridgev1.Job_CANCELLED, b.job(runs).GetState())
 }
+
+// What is wrong with one job holds up no other.
+func TestAJobThatCannotBeSentHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.hpc.unsent = map[string]bool{}
+	submit := func(task string) string {
+		one := train(1, "u1", "true")
+		one.Key.Task = task
+		return b.submit(&dagbridgev1.SubmitTaskRequest{Task: one}).GetId()
+	}
+	stuck := submit("stuck")
+	b.hpc.unsent[stuck] = true
+	for i := range 3 {
+		other := submit(fmt.Sprintf("other%d", i))
+		b.look()
+		require.Equal(t, dagbridgev1.Job_SUBMITTED, b.job(other).GetState())
+		require.Equal(t, "CLUSTER_UNREACHABLE", b.job(stuck).GetReason())
+		require.True(t, b.Clusters()[0].GetReachable())
+	}
+	b.hpc.unsent = nil
+	b.hpc.w.now = b.hpc.w.now.Add(30 * time.Second)
+	b.look()
+	require.Equal(t, dagbridgev1.Job_SUBMITTED, b.job(stuck).GetState())
+}

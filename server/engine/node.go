@@ -25,8 +25,9 @@ type node struct {
 	maybe bool
 	// inFlight: it is claimed by a call that submits or looks for it.
 	inFlight bool
-	// submitAfter is when its turn comes, where only so many may be submitted in a time.
+	// submitAfter is when its turn comes, where only so many may be submitted in a time, or after it was put off so many times.
 	submitAfter time.Time
+	putOff      int
 	// findAfter spaces out looks for it.
 	findAfter time.Time
 	// duplicates are native jobs that gave themselves up as doubles of another, and held ones that were cancelled as such.

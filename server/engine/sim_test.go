@@ -87,7 +87,9 @@ type sim struct {
 
 	// slow, when set, is what a submission waits for.
 	slow chan struct{}
-	down bool
+	// unsent are jobs, by id, that cannot be sent.
+	unsent map[string]bool
+	down   bool
 	// rate is how many jobs of a call are taken; the others' turns come second by second. 0: all are.
 	rate     int
 	nextID   int
@@ -188,7 +190,7 @@ func (s *sim) Submit(_ context.Context, subs []translators.Submission) []backend
 }
 
 func (s *sim) submitOne(sub translators.Submission) backend.SubmitResult {
-	if s.down {
+	if s.down || s.unsent[sub.Job.GetId()] {
 		return backend.SubmitResult{Outcome: backend.NotSent, Message: errDown.Error()}
 	}
 	if s.w.chance(8, "submit fault") {

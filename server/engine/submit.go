@@ -21,15 +21,24 @@ func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []t
 		}
 		return nil
 	})
-	busy := false
+	taken, stuck := false, false
 	e.mem.mu.Lock()
 	for i, n := range going {
 		n.inFlight = false
 		// What the store could not record is as unknown as what the scheduler did not answer.
 		n.maybe = results[i].Outcome == backend.Unknown || err != nil && results[i].Outcome == backend.Submitted
-		n.submitAfter = e.now().Add(results[i].RetryAfter)
-		limited = limited || results[i].Outcome == backend.Limited
-		busy = busy || results[i].Outcome == backend.Busy || results[i].Outcome == backend.NotSent
+		pause := results[i].RetryAfter
+		switch results[i].Outcome {
+		case backend.Submitted:
+			taken = true
+		case backend.Limited:
+			limited = true
+		case backend.Busy, backend.NotSent:
+			stuck = true
+			pause = pauseAfter(n.putOff)
+			n.putOff++
+		}
+		n.submitAfter = e.now().Add(pause)
 		e.mem.mark(n)
 	}
 	e.mem.mu.Unlock()
@@ -41,10 +50,11 @@ func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []t
 	}
 	if err != nil {
 		e.log.Error("recording submissions", "cluster", c.Name, "error", err)
-		busy = true
+		taken, stuck = false, true
 	}
 	e.answered(c, results)
-	c.backOff(e.now(), busy)
+	// What is wrong with one user's jobs, or with a limit of theirs, holds up nobody else's.
+	c.backOff(e.now(), stuck && !taken)
 	return limited
 }
 
@@ -52,15 +62,20 @@ func (e *Engine) submit(ctx context.Context, c *cluster, going []*node, subs []t
 func (e *Engine) answered(c *cluster, results []backend.SubmitResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	unsent := ""
 	for _, r := range results {
 		switch r.Outcome {
 		case backend.NotSent:
-			e.heard(c, false, r.Message)
+			unsent = r.Message
 		case backend.Submitted, backend.Refused, backend.Busy:
 			if !c.reachable { // else the message is what answers
 				e.heard(c, true, "")
 			}
+			return
 		}
+	}
+	if unsent != "" {
+		e.heard(c, false, unsent)
 	}
 }
 
@@ -72,9 +87,12 @@ func (c *cluster) backOff(now time.Time, busy bool) {
 		c.busyTries = 0
 		return
 	}
-	c.busyUntil = now.Add(min(time.Second<<min(c.busyTries, 5), 30*time.Second))
+	c.busyUntil = now.Add(pauseAfter(c.busyTries))
 	c.busyTries++
 }
+
+// pauseAfter so many others is how long the next one is.
+func pauseAfter(tries int) time.Duration { return min(time.Second<<min(tries, 5), 30*time.Second) }
 
 func outcomeWord(o backend.Outcome) string {
 	switch o {
