@@ -90,15 +90,25 @@ func (r *rival) measure(caller int, do func()) (seconds, used float64) {
 	return seconds, used
 }
 
-// awaitEmpty waits until Slurm has no job in some states.
+// awaitEmpty waits until Slurm has no job in some states. While it ends thousands, it may not answer squeue in time.
 func (r *rival) awaitEmpty(states string) {
-	require.Eventually(r.b, func() bool { return r.Run(r.b, "squeue", "-h", "-t", states, "-o", "%i") == "" }, 10*time.Minute, 200*time.Millisecond)
+	r.await("an empty queue", func() bool {
+		output, err := exec.Command(filepath.Join(r.Bin(), "squeue"), "-h", "-t", states, "-o", "%i").Output()
+		return err == nil && len(output) == 0
+	})
+}
+
+// await waits until something is so.
+func (r *rival) await(what string, is func() bool) {
+	for end := time.Now().Add(10 * time.Minute); !is(); time.Sleep(200 * time.Millisecond) {
+		require.True(r.b, time.Now().Before(end), "waiting for %s", what)
+	}
 }
 
 // throughGateway measures a workflow that is handed to a gateway in one request, until every job has its native id.
 func (r *rival) throughGateway(gateway *process, w *dagbridgev1.Workflow) (seconds, used float64) {
 	// what became of the jobs before is its business too, and is not measured
-	require.Eventually(r.b, func() bool { return gateway.live(r.b) == 0 }, 5*time.Minute, 200*time.Millisecond)
+	r.await("the gateway", func() bool { return gateway.live(r.b) == 0 })
 	body := r.request(w)
 	var answer []byte
 	seconds, used = r.measure(gateway.pid, func() { answer = gateway.post(r.b, "/v1/runs", body) })
