@@ -191,12 +191,12 @@ func (t *txn) renew(n *node, id, reason, message string, pause time.Duration) {
 	notBefore := t.now.Add(pause)
 	alone, joins := t.rec(id).GetCarrier() == "", t.joins(n, id)
 	if !alone {
-		t.renewed[n.id()] = t.renewed[n.id()] || !joins
+		t.renewed[n.id()] = t.renewed[n.id()] || joins == nil
 		t.parent(n.id())
 	}
 	t.change(id, func(rec *storev1.JobRecord) {
-		job := rec.GetJob()
-		if at := current(rec); !joins && !graph.IsTerminal(at.GetState()) {
+		job, at := rec.GetJob(), current(rec)
+		if at.GetToken() != joins.GetToken() && !graph.IsTerminal(at.GetState()) {
 			at.State, at.Reason, at.Message = dagbridgev1.Job_LOST, reason, message // nobody has told of its end
 		}
 		// Once it has started its rule has held, whatever becomes of its upstreams since.
@@ -207,17 +207,32 @@ func (t *txn) renew(n *node, id, reason, message string, pause time.Duration) {
 		if pause > 0 {
 			rec.NotBefore = stamp(notBefore)
 		}
-		if alone {
-			nextAttempt(rec, following(n.task, current(rec)))
+		switch {
+		case alone:
+			nextAttempt(rec, following(n.task, at))
+		case joins != nil && at.GetToken() != joins.GetToken():
+			job.Attempts = append(job.Attempts, proto.CloneOf(joins))
 		}
 	})
+	if joins != nil {
+		t.change(n.id(), func(array *storev1.JobRecord) {
+			if some := array.GetPositions(); len(some) > 0 && !slices.Contains(some, t.rec(id).GetElement()) {
+				array.Positions = append(some, t.rec(id).GetElement())
+				slices.Sort(array.Positions)
+			}
+		})
+	}
 }
 
-// joins: the job had no part yet in its native array's attempt, which has still to go in or may be on its way. It goes in with
-// the others, or after them.
-func (t *txn) joins(n *node, id string) bool {
+// joins is the attempt of a job's native array that the job goes in with: one that has still to go in, or may be on its way, in
+// which case the job follows once the others have ended. No other attempt may be made while that one may be there.
+func (t *txn) joins(n *node, id string) *dagbridgev1.Attempt {
 	array, at := t.rec(n.id()), current(t.rec(id))
-	return id != n.id() && current(array).GetNativeId() == "" && at.GetNativeId() == "" && !graph.IsTerminal(array.GetJob().GetState()) && !graph.IsTerminal(at.GetState())
+	next := current(array)
+	if id == n.id() || next.GetNativeId() != "" || graph.IsTerminal(array.GetJob().GetState()) || at.GetToken() == next.GetToken() && graph.IsTerminal(at.GetState()) {
+		return nil
+	}
+	return next
 }
 
 // nextAttempt gives a unit's record its next attempt, with a token of its own.
