@@ -425,12 +425,14 @@ func (m *model) checkParallel(job *dagbridgev1.Job, task *dagbridgev1.Task, tok,
 	running, others := 1, []run(nil) // this one
 	_ = m.store.View(func(tx *store.Tx) error {
 		for _, id := range instances(tx, job.GetParent()) {
-			if rec := tx.Record(id); rec.GetSuspect() || rec.GetResubmitted() {
+			rec := tx.Record(id)
+			onRecord, _ := cutInstance(rec.GetJob().GetNativeId())
+			if rec.GetSuspect() || rec.GetResubmitted() {
 				running = 0
 				return nil
 			}
 			for _, r := range m.world.runs[id] {
-				if r.running && (r.token != tok || r.native == native) {
+				if r.running && r.native == onRecord && (r.token != tok || r.native == native) {
 					running++
 					others = append(others, *r)
 				}
