@@ -52,7 +52,7 @@ test-all: verify test ## what test does, then the long runs: every release of Sl
 	done
 
 .PHONY: bench
-bench: ## the gateway beside what it stands on (half an hour; needs what the tests against Slurm need)
+bench: ## the gateway beside what it stands on (an hour; needs what the tests against Slurm need)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 1h ./integration/bench
 
 .PHONY: vet
