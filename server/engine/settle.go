@@ -24,6 +24,9 @@ const reasonMarked = "MARKED"
 // Submission.Guard) and ran nothing.
 const reasonPremature = "PREMATURE"
 
+// reasonNotLaunched is a back end's word for a native job that its node did not start.
+const reasonNotLaunched = "LAUNCH_FAILED"
+
 // reasonDependency is a back end's word for a native job that the site cancelled because its dependency cannot hold.
 const reasonDependency = "DEPENDENCY"
 
@@ -33,7 +36,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 	switch {
 	case obs.State == dagbridgev1.Job_CANCELLED && obs.StartTime.IsZero() && t.mayRunElsewhere(n, obs):
 		return
-	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature || obs.Reason == reasonMarked):
+	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature || obs.Reason == reasonMarked || obs.Reason == reasonNotLaunched):
 		obs.State, obs.Reason, obs.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the program started"
 	case obs.Reason == reasonDuplicate:
 		t.forget(n, obs)

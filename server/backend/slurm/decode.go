@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -197,11 +198,15 @@ type accountedJob struct {
 		Job string `json:"job"`
 	} `json:"comment"`
 	Name string `json:"name"`
+	// Killer is who cancelled it, a name or a number; empty when nobody did.
+	Killer json.RawMessage `json:"kill_request_user"`
 }
 
 func (j *accountedJob) record() record {
+	killed := len(j.Killer) > 0 && !slices.Contains([]string{"null", `""`}, string(j.Killer))
 	r := record{
-		words: j.State.Current, reason: j.State.Reason, exit: j.Exit.exit, signal: j.Exit.signal,
+		killed: killed,
+		words:  j.State.Current, reason: j.State.Reason, exit: j.Exit.exit, signal: j.Exit.signal,
 		submit: j.Time.Submission.epoch(), start: j.Time.Start.epoch(), end: j.Time.End.epoch(),
 		node: given(j.Nodes), user: j.User, comment: j.Comment.Job, name: j.Name,
 	}

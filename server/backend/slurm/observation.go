@@ -72,6 +72,14 @@ func (b *Backend) observe(k backend.Known, position int, r *record) backend.Obse
 	return o
 }
 
+// writtenOff: accounting calls a job CANCELLED that slurmctld has lost, before it had started. Of one that somebody has cancelled
+// it tells who and when, and of one whose dependency could not hold the reason.
+func (r *record) writtenOff() bool {
+	native, known := r.native()
+	return known && native.State == dagbridgev1.Job_CANCELLED && !r.killed && r.node == "" && r.start.IsZero() &&
+		r.reason != reasonDependency && r.reason != reasonNeverSatisfied
+}
+
 // isHeld: it waits to be released.
 func (r *record) isHeld() bool { return r.held || strings.HasPrefix(r.reason, "JobHeld") }
 
@@ -100,7 +108,7 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 	}
 	switch {
 	case o.State != dagbridgev1.Job_FAILED && o.State != dagbridgev1.Job_CANCELLED:
-	case o.Reason == "" && r.inVain() && b.startForgotten(o, k):
+	case o.Reason == "" && r.inVain() && (b.startForgotten(o, k) || b.refusedByNode(o, k, r)):
 	case o.State == dagbridgev1.Job_CANCELLED, o.Infrastructure, o.Reason == "TIMEOUT":
 		b.forgotten(o, k)
 	case o.Reason == "":
@@ -143,6 +151,20 @@ func (b *Backend) startForgotten(o *backend.Observation, k backend.Known) bool {
 		return false
 	}
 	startedTwice(o)
+	return true
+}
+
+// refusedByNode: the node did not start it, since a job with the same id still runs there, or was just killed, that slurmctld has
+// forgotten. Slurm calls that CANCELLED, or FAILED with 1.
+func (b *Backend) refusedByNode(o *backend.Observation, k backend.Known, r *record) bool {
+	if r.node == "" || o.State == dagbridgev1.Job_FAILED && (r.exit == nil || *r.exit != 1) {
+		return false
+	}
+	if m := b.markers(k.Job, k.Ref.Token, o.Position); m.err != nil || m.started || m.end != nil {
+		return false
+	}
+	o.State, o.Reason, o.Infrastructure, o.ExitCode, o.Signal = dagbridgev1.Job_FAILED, "LAUNCH_FAILED", true, nil, nil
+	o.Message = r.sentence() + " on " + r.node + " within the second of its start; the program did not run"
 	return true
 }
 

@@ -171,7 +171,7 @@ func (o *observer) follow(ctx context.Context, missing []absent) []backend.Obser
 	var news []backend.Observation
 	for _, job := range missing {
 		r := x.at(job.known, job.position)
-		if r != nil && r.ended() && (!r.end.IsZero() || o.lagged(before, job)) { // accounting may have a state first, and the rest later
+		if r != nil && r.ended() && !r.writtenOff() && (!r.end.IsZero() || o.lagged(before, job)) { // accounting may have a state first, and the rest later
 			news = append(news, o.b.observe(job.known, job.position, r))
 			continue
 		}

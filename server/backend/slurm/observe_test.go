@@ -492,7 +492,6 @@ func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
 		"it was killed later":                              {"FAILED", time.Minute, start, "", dagbridgev1.Job_FAILED},
 		"it was cancelled later":                           {"CANCELLED", time.Minute, start, "", dagbridgev1.Job_CANCELLED},
 		"another native job had started":                   {"FAILED", 0, "76 0\n", "", dagbridgev1.Job_FAILED},
-		"it never started":                                 {"FAILED", 0, "", "", dagbridgev1.Job_FAILED},
 	} {
 		one := int32(1)
 		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
@@ -529,6 +528,64 @@ func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
 	told, err = look(t, b, knownJob)
 	require.NoError(t, err)
 	require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State, "it had come to its end, and could not write that down")
+}
+
+func TestAJobThatItsNodeRefusedWasNotCancelledAndHasNotFailed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		word, node, start string
+		exit              int32
+		took              time.Duration
+		want              string
+	}{
+		{"CANCELLED", "n1", "", 0, 0, "LAUNCH_FAILED"},
+		{"FAILED", "n1", "", 1, 0, "LAUNCH_FAILED"},
+		{"FAILED", "n1", "", 2, 0, ""}, // bash says so of a script that it cannot read
+		{"CANCELLED", "n1", "", 0, 2 * time.Second, ""},
+		{"CANCELLED", "", "", 0, 0, ""}, // while it waited
+		{"CANCELLED", "n1", "76 0\n", 0, 0, ""},
+	} {
+		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
+			r.words, r.exit, r.node, r.start, r.end = []string{c.word}, &c.exit, c.node, ref.SubmitTime, ref.SubmitTime.Add(c.took)
+		})}})
+		if c.start != "" {
+			marker(t, slurm.StartMarker(b.site, job.Id, token, -1), c.start)
+		}
+		told, err := look(t, b, knownJob)
+		require.NoError(t, err)
+		require.Equal(t, c.want, told[-1].Reason, "%v", c)
+		require.Equal(t, c.want != "", told[-1].Infrastructure, "%v", c)
+		if c.want != "" {
+			require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State)
+			require.Nil(t, told[-1].ExitCode)
+		}
+	}
+}
+
+// Accounting writes off what slurmctld has lost.
+func TestWhatAccountingWritesOffWasNotCancelled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*record)
+		gone   bool
+	}{
+		"by nobody, at no time":         {func(*record) {}, true},
+		"by somebody":                   {func(r *record) { r.killed = true }, false},
+		"at some time":                  {func(r *record) { r.start = r.end }, false},
+		"since its dependency is wrong": {func(r *record) { r.reason = reasonDependency }, false},
+	} {
+		off := said(func(r *record) {
+			r.words, r.node, r.reason, r.end = []string{"CANCELLED"}, "", "Priority", ref.SubmitTime.Add(time.Minute)
+			r.start = time.Time{}
+			c.change(r)
+		})
+		b := newWitnessed(t, &witnesses{accounting: []record{off}})
+		b.accountingLag = 0
+		told, err := look(t, b, knownJob)
+		require.NoError(t, err)
+		require.Equal(t, c.gone, told[-1].Gone, name)
+		require.Equal(t, c.gone, told[-1].State == dagbridgev1.Job_STATE_UNSPECIFIED, name)
+	}
 }
 
 func TestAHoldOfSlurmsOwnAfterALaunchThatFailed(t *testing.T) {
