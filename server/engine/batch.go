@@ -13,7 +13,7 @@ func (t *txn) release(batch string) {
 	members := t.members(batch)
 	for _, n := range members {
 		rec := t.rec(n.id())
-		if current(rec).GetNativeId() == "" && !graph.IsTerminal(rec.GetJob().GetState()) {
+		if current(rec).GetNativeId() == "" && !graph.IsTerminal(rec.GetJob().GetState()) && !t.waitsForHeld(n) {
 			return
 		}
 	}
@@ -22,6 +22,18 @@ func (t *txn) release(batch string) {
 			t.change(n.id(), func(rec *storev1.JobRecord) { rec.Hold = false })
 		}
 	}
+}
+
+// waitsForHeld: a member cannot go in yet, since it waits for an earlier job that is held here, perhaps for this very batch. It goes
+// in later; what it waits for natively is looked at again then.
+func (t *txn) waitsForHeld(n *node) bool {
+	return slices.ContainsFunc(t.e.mem.edges(n), func(u upstream) bool {
+		rec := t.rec(u.id)
+		if carrier := rec.GetCarrier(); carrier != "" {
+			rec = t.rec(carrier)
+		}
+		return rec != nil && !graph.IsTerminal(rec.GetJob().GetState()) && current(rec).GetNativeId() == "" && !rec.GetReady()
+	})
 }
 
 // unbatch gives up on having a whole batch in before any of it starts, since the scheduler takes no more for now: what is in

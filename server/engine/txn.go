@@ -155,6 +155,7 @@ func (t *txn) finish() {
 		t.settleParents()
 		for _, n := range t.dependents(keys) {
 			t.evaluate(n)
+			t.batches[t.rec(n.id()).GetBatch()] = true
 		}
 	}
 	t.cancelArrays()
