@@ -36,7 +36,7 @@ func accounted(t *testing.T, c *slurmtest.Cluster, tokens map[string]bool, wante
 	var all map[string][]native
 	complete := func() bool {
 		all = map[string][]native{}
-		output := c.Run(t, "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "1970-01-02", "-E", "now", "-o", "JobID,State,ExitCode,JobName")
+		output := c.Run(t, "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "1970-01-02", "-E", "now+300", "-o", "JobID,State,ExitCode,JobName")
 		for line := range strings.Lines(output) {
 			fields := strings.SplitN(strings.TrimSpace(line), "|", 4)
 			require.Len(t, fields, 4, line)

@@ -120,7 +120,7 @@ func requeued(t *testing.T, c *slurmtest.Cluster, r *rig) {
 	require.Len(t, after.GetAttempts(), 1)
 	require.Equal(t, before.GetNativeId(), after.GetNativeId())
 	what := after.GetAttempts()[0].GetToken()
-	require.Equal(t, []entry{{what, after.GetNativeId()}, {what, after.GetNativeId()}}, r.entries(t), "the program ran twice, as one attempt")
+	require.Equal(t, []entry{{what, after.GetNativeId(), "0"}, {what, after.GetNativeId(), "1"}}, r.entries(t), "the program ran twice, as one attempt")
 	marker, err := os.ReadFile(strings.TrimSuffix(after.GetLogs().GetStdout(), ".out") + ".exit")
 	require.NoError(t, err)
 	require.Contains(t, string(marker), "restart=1\n")

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +59,7 @@ func TestAnswerCut(t *testing.T) {
 			r.submit(t)
 			r.awaitEnd(t)
 			if one.late {
-				clearAway(t, c, r)
+				clearAway(t, c, tokens(r.jobs(t)))
 			}
 			sum := r.finish(t, c)
 			const jobs = 1 + 3 + 3
@@ -109,15 +108,16 @@ func through(t *testing.T, c *slurmtest.Cluster, p *proxy) slurm.Options {
 	return slurm.Options{REST: &slurm.REST{URL: p.URL, User: slurmtest.User, TokenFile: c.TokenFile(t)}, Timeout: deadline}
 }
 
-// clearAway cancels what is left in the queue of a workload whose jobs have all ended, when it waits for what will never come.
-func clearAway(t *testing.T, c *slurmtest.Cluster, r *rig) {
+// clearAway cancels what is left in the queue of some tokens whose jobs have all ended, when it waits for what will never
+// come, and says how much that was.
+func clearAway(t *testing.T, c *slurmtest.Cluster, tokens map[string]bool) int {
 	t.Helper()
 	var waiting []string
 	require.True(t, poll(patience, func() bool {
 		waiting = waiting[:0]
 		for line := range strings.Lines(c.Run(t, "squeue", "-h", "-a", "-r", "-o", "%i %r %j")) {
 			fields := strings.Fields(line)
-			if !slices.ContainsFunc(r.ids, func(id string) bool { return strings.Contains(line, id) }) {
+			if _, token, _ := strings.Cut(fields[len(fields)-1], "."); !tokens[token] {
 				continue
 			}
 			if fields[1] != "JobHeldUser" && fields[1] != "DependencyNeverSatisfied" {
@@ -130,4 +130,5 @@ func clearAway(t *testing.T, c *slurmtest.Cluster, r *rig) {
 	if len(waiting) > 0 {
 		c.Run(t, "scancel", waiting...)
 	}
+	return len(waiting)
 }

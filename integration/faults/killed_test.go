@@ -25,14 +25,10 @@ var (
 	seed   = flag.Uint64("seed", 0, "seed of the moments of kills; left out: another each time")
 )
 
-// closed is a partition in which nothing starts until it is opened, also after slurmctld was killed.
-const closed = "closed"
-
 func TestMain(m *testing.M) {
 	slurmtest.MainWith(m, slurmtest.Options{Set: []string{
 		// what has ended is soon told by the accounting alone
 		"MinJobAge=20",
-		"PartitionName=main Nodes=ALL Default=YES DefaultTime=60 State=UP\nPartitionName=" + closed + " Nodes=ALL DefaultTime=60 State=DOWN",
 	}})
 }
 

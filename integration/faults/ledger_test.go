@@ -30,12 +30,19 @@ type entry struct {
 	what string
 	// native id of the job that ran it; of an array the base id.
 	native string
+	// restarts of that job by Slurm itself.
+	restarts string
 }
 
 // program appends a line and then does something, in shell. The attempt it is of is in the path of its outputs.
 func (l ledger) program(then string) *dagbridgev1.Command {
-	const line = `o=${DAGBRIDGE_OUTPUT%.output}; d=${o%/*}; echo "${d##*/}.${o##*/} ${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}" >>`
-	return &dagbridgev1.Command{Argv: []string{"sh", "-c", line + l.path + "; " + then}}
+	return &dagbridgev1.Command{Argv: []string{"sh", "-c", l.line() + "; " + then}}
+}
+
+// line appends one, in shell.
+func (l ledger) line() string {
+	const line = `o=${DAGBRIDGE_OUTPUT%.output}; d=${o%/*}; echo "${d##*/}.${o##*/} ${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}" >>`
+	return line + l.path
 }
 
 // entries are what has run, in order.
@@ -45,14 +52,15 @@ func (l ledger) entries(t *testing.T) []entry {
 	require.NoError(t, err)
 	var all []entry
 	for line := range strings.Lines(string(text)) {
-		what, native, found := strings.Cut(strings.TrimSpace(line), " ")
-		require.True(t, found, "a line of the ledger: %q", line)
-		all = append(all, entry{what, native})
+		fields := strings.Fields(line)
+		require.Len(t, fields, 3, "a line of the ledger: %q", line)
+		all = append(all, entry{fields[0], fields[1], fields[2]})
 	}
 	return all
 }
 
-// runs is what a job's attempts are called in the ledger and in the accounting, in order.
+// runs is what a job's attempts are called in the ledger and in the accounting, in order: by their token, and, of what went in
+// as one of an array, by its position in that.
 func runs(job *dagbridgev1.Job) []string {
 	var all []string
 	for _, at := range job.GetAttempts() {

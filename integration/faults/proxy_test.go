@@ -29,8 +29,8 @@ type proxy struct {
 	received, answered, released map[string]int
 	// names of native jobs by id.
 	names map[string]string
-	// gate, when set, is passed by every order about a job that is known already.
-	gate func()
+	// gate, when set, carries every order about a job that is known already to slurmrestd and back.
+	gate func(order string, pass func())
 }
 
 // exchange is a request that may meet with a fault.
@@ -105,7 +105,8 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 		p.storm(one)
 	default:
 		if r.Method != http.MethodGet && p.gate != nil {
-			p.gate()
+			p.gate(string(body), one.pass)
+			break
 		}
 		one.pass()
 	}

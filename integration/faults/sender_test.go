@@ -103,3 +103,36 @@ func (r *request) withWait() *dagbridgev1.Workflow {
 	w.WaitFor = r.waitFor
 	return w
 }
+
+// cancelRun asks for the end of every job of a run, until that is answered.
+func cancelRun(ctx context.Context, g *gatewaytest.Gateway, run *dagbridgev1.Run) error {
+	for {
+		err := tryCancelRun(ctx, g, run)
+		if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond) // the next process may not have been launched yet
+	}
+}
+
+func tryCancelRun(ctx context.Context, g *gatewaytest.Gateway, run *dagbridgev1.Run) error {
+	address, _ := g.Addresses()
+	if address == "" {
+		return status.Error(codes.Unavailable, "the gateway's process has ended before it was ready")
+	}
+	client, err := dagbridge.Dial(address, dagbridge.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	page, err := client.ListJobs(ctx, &dagbridgev1.ListJobsRequest{Workflow: run.GetWorkflow(), Run: run.GetRun()})
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, job := range page.GetJobs() {
+		ids = append(ids, job.GetId())
+	}
+	_, err = client.BatchCancelJobs(ctx, &dagbridgev1.BatchCancelJobsRequest{Ids: ids})
+	return err
+}

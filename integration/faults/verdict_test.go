@@ -40,12 +40,9 @@ func verdict(t *testing.T, c *slurmtest.Cluster, l ledger, jobs []*dagbridgev1.J
 	for _, e := range l.entries(t) {
 		ran[e.what] = append(ran[e.what], e.native)
 	}
-	tokens := map[string]bool{}
+	tokens := tokens(jobs)
 	var wanted []string
 	for _, job := range jobs {
-		for _, at := range job.GetAttempts() {
-			tokens[at.GetToken()] = true
-		}
 		if len(job.GetCounts()) > 0 {
 			continue // its instances are told one by one
 		}
@@ -88,6 +85,17 @@ func verdict(t *testing.T, c *slurmtest.Cluster, l ledger, jobs []*dagbridgev1.J
 		}
 	}
 	return sum
+}
+
+// tokens of jobs.
+func tokens(jobs []*dagbridgev1.Job) map[string]bool {
+	all := map[string]bool{}
+	for _, job := range jobs {
+		for _, at := range job.GetAttempts() {
+			all[at.GetToken()] = true
+		}
+	}
+	return all
 }
 
 // left waits until the queue has nothing of the tokens.
