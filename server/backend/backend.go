@@ -10,6 +10,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -225,6 +226,10 @@ type Observation struct {
 	EndTime           time.Time
 	Node              string
 }
+
+// ErrStuck is the error of a change that the scheduler refuses for want of something of its own, which may never come: when it
+// stays so, the native job can only be cancelled, and another be made.
+var ErrStuck = errors.New("the scheduler cannot change this job")
 
 // Change is how an attempt should look in the scheduler.
 type Change struct {

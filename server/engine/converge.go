@@ -103,6 +103,7 @@ func (e *Engine) converge(ctx context.Context, c *cluster) {
 	e.leaveMarks(ctx, c, o.marks)
 	if len(o.changes) > 0 {
 		for i, err := range c.Backend.Alter(ctx, o.changes) {
+			e.altered(o.changes[i].Ref.Token, err)
 			if err != nil {
 				e.log.Warn("a native job could not be changed; it is tried again after the next look", "token", o.changes[i].Ref.Token, "error", err)
 			}
@@ -195,7 +196,7 @@ func (e *Engine) orders(c *cluster) orders {
 func (m *memory) toCancel(n *node) (backend.Known, bool) {
 	k := m.known(n)
 	if !n.isArray() {
-		return k, n.unwanted() && !n.isDead()
+		return k, (n.unwanted() || n.stuck) && !n.isDead()
 	}
 	k.Positions = slices.DeleteFunc(k.Positions, func(pos int) bool { return !m.hasToGo(n, pos) })
 	return k, len(k.Positions) > 0
@@ -207,7 +208,7 @@ func (m *memory) hasToGo(n *node, position int) bool {
 		return false
 	}
 	kid := m.element(n, position)
-	return !n.deadAt(position) && (n.unwanted() && n.kids[position] != "" || kid != nil && kid.unwanted())
+	return !n.deadAt(position) && ((n.unwanted() || n.stuck) && n.kids[position] != "" || kid != nil && kid.unwanted())
 }
 
 // element is the live job at a place of a native array; nil when it has ended, or has gone on by itself. mu is held.

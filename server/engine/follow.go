@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"slices"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
@@ -54,7 +56,7 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 	}
 	if before.GetToken() != now.GetToken() || before.GetNativeId() != now.GetNativeId() {
 		// What was missed, and to be marked, was another native job.
-		n.goneSince, n.recheck, n.rechecked, n.marks = nil, false, false, nil
+		n.goneSince, n.recheck, n.rechecked, n.marks, n.stuckSince, n.stuck = nil, false, false, nil, time.Time{}, false
 	}
 	if from, to := n.rec.GetJob().GetState(), rec.GetJob().GetState(); graph.IsTerminal(to) && !graph.IsTerminal(from) && !isCarrier(rec) {
 		e.metrics.Ended(rec.GetJob().GetCluster(), to.String())

@@ -42,6 +42,10 @@ type node struct {
 	ordered bool
 	// recheck: it is gone and had started, as this or as another native job with its token, which is looked for once more.
 	recheck, rechecked bool
+	// stuckSince is when the scheduler first refused a change of the native job that it is to make; stuck: for so long that the
+	// native job has to go.
+	stuckSince time.Time
+	stuck      bool
 	// marks are the positions whose token must not start any more, since it is to be followed by another; true once the mark
 	// is left.
 	marks map[int]bool

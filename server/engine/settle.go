@@ -49,6 +49,10 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 		t.note(id, obs)
 		t.renew(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" was cancelled by an order for another job, which had this id before the scheduler forgot it; it is submitted again", 0)
 		return
+	case obs.State == dagbridgev1.Job_CANCELLED && obs.StartTime.IsZero() && !t.cancelled(rec) && t.e.mem.holds(n, func(n *node) bool { return n.stuck }):
+		t.note(id, obs)
+		t.renew(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" could neither be released nor changed, and had not started; it was cancelled, and another is submitted", 0)
+		return
 	case obs.Reason == reasonPremature:
 		t.note(id, obs)
 		t.hold(n, id, "the scheduler started native job "+obs.Ref.ID+" too early, having lost what it waits for; it ran nothing")

@@ -144,8 +144,10 @@ type simJob struct {
 	restarts int
 	// launchFailed: it is held since the controller could not start it.
 	launchFailed bool
-	foreign      bool
-	run          *run
+	// stuck: the controller, which was killed as it took the job, can change it no more.
+	stuck   bool
+	foreign bool
+	run     *run
 }
 
 func newSim(w *world, name string, slurmLike bool) *sim {
@@ -389,13 +391,18 @@ func (s *sim) tellEnd(obs *backend.Observation, code int32) {
 }
 
 func (s *sim) Alter(_ context.Context, changes []backend.Change) []error {
-	for _, c := range changes {
+	errs := make([]error, len(changes))
+	for i, c := range changes {
 		s.w.point()
 		if s.down || s.w.chance(8, "alter fault") {
 			continue
 		}
 		for _, j := range s.jobs {
 			if j.id == c.Ref.ID && j.token == c.Ref.Token && j.state == dagbridgev1.Job_SUBMITTED {
+				if j.stuck {
+					errs[i] = backend.ErrStuck
+					continue
+				}
 				s.logf("alters %s %s release=%v depends=%v", j.id, j.token, c.Release, c.Depends)
 				j.held, j.launchFailed = j.held && !c.Release, j.launchFailed && !c.Release
 				if c.Depends != nil {
@@ -404,7 +411,7 @@ func (s *sim) Alter(_ context.Context, changes []backend.Change) []error {
 			}
 		}
 	}
-	return make([]error, len(changes))
+	return errs
 }
 
 func (s *sim) Cancel(_ context.Context, known []backend.Known) []error {
@@ -696,6 +703,7 @@ func (s *sim) amnesia() {
 		now := before[key]
 		delete(before, key)
 		j := old
+		j.stuck = j.stuck || s.w.chance(10, "stuck")
 		if now != nil && now.state != old.state && now.startAt.After(old.startAt) {
 			if now.run != nil && now.run.running {
 				now.run.running, now.run.killed = false, true

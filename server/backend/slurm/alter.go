@@ -3,8 +3,10 @@ package slurm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/translators/slurm"
@@ -41,8 +43,17 @@ func (b *Backend) Alter(ctx context.Context, changes []backend.Change) []error {
 			errs[of[n]] = err
 		}
 	}
+	for i, err := range errs {
+		if err != nil && strings.Contains(err.Error(), withoutIndex) {
+			errs[i] = fmt.Errorf("%w: %w", backend.ErrStuck, err)
+		}
+	}
 	return errs
 }
+
+// withoutIndex is what slurmctld says of a job that has no number in slurmdbd yet. It asks for that by itself, but one of 22.05
+// that was killed meanwhile never does again, and the job, across all restarts, can be cancelled only.
+const withoutIndex = "the DB index is being set"
 
 // waits says whether a job has something that is not running yet.
 func (x index) waits(c backend.Change) bool {

@@ -805,3 +805,28 @@ func TestAJobThatIsCancelledAsSoonAsItRunsIsCancelled(t *testing.T) {
 	require.Equal(t, dagbridgev1.Job_CANCELLED, told[-1].State)
 	require.False(t, told[-1].Gone)
 }
+
+// refusing is a way that takes no order.
+type refusing struct {
+	*witnesses
+	sentence string
+}
+
+func (r refusing) release(_ context.Context, _ string, ids []string) []error {
+	return everyError(make([]error, len(ids)), errors.New(r.sentence))
+}
+
+func TestAChangeThatSlurmMayNeverMakeIsStuck(t *testing.T) {
+	t.Parallel()
+	for sentence, stuck := range map[string]bool{
+		"Job update not available right now, the DB index is being set, try again in a bit for job 77": true,
+		"Access/permission denied": false,
+	} {
+		w := &witnesses{controller: []record{said(func(r *record) { r.words, r.held = []string{"PENDING"}, true })}}
+		b := newWitnessed(t, w)
+		b.orders = refusing{w, sentence}
+		errs := b.Alter(t.Context(), []backend.Change{{Ref: ref, Job: job, Release: true}})
+		require.ErrorContains(t, errs[0], sentence)
+		require.Equal(t, stuck, errors.Is(errs[0], backend.ErrStuck))
+	}
+}
