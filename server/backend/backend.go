@@ -209,6 +209,9 @@ type Observation struct {
 	Message string
 	// Held: it will not start until released.
 	Held bool
+	// Refused: of an end by which nothing may have run, though nobody cancelled it: its node may not have started it, and its
+	// markers have not shown a start.
+	Refused bool
 	// LaunchFailed: the scheduler holds it by itself, because its launch failed; it starts again once it is released.
 	LaunchFailed bool
 	// NeverSatisfied: its dependency cannot hold any more.

@@ -537,9 +537,9 @@ func (m *model) goesOn(rec *storev1.JobRecord, j *simJob) bool {
 	_, task := m.record(rec.GetJob().GetId())
 	retry := task.GetRetry()
 	switch {
-	case j.state != dagbridgev1.Job_FAILED, rec.GetJob().GetCancelRequestTime() != nil:
+	case j.state != dagbridgev1.Job_FAILED && !j.refused, rec.GetJob().GetCancelRequestTime() != nil:
 		return false
-	case isInfrastructure(j.reason):
+	case j.refused || isInfrastructure(j.reason):
 		return rec.GetInfrastructureRetries() < retry.GetMaxInfrastructureRetries()
 	case j.reason == "" && (slices.Contains(retry.GetFinalExitCodes(), j.code) || slices.Contains(task.GetSkipExitCodes(), j.code)):
 		return false
@@ -621,7 +621,7 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 		require.True(m.t, last != nil && !last.killed && last.code == 0, "%s is called successful", job.GetKey().GetTask())
 		require.Equal(m.t, "0.91", job.GetOutputs()["auc"].GetText())
 	case dagbridgev1.Job_FAILED:
-		require.True(m.t, last != nil && (last.killed || last.code != 0) || job.GetReason() == "SUBMISSION_REFUSED", "%s is called failed: %s %s", job.GetKey().GetTask(), job.GetReason(), job.GetMessage())
+		require.True(m.t, last != nil && (last.killed || last.code != 0) || job.GetReason() == "SUBMISSION_REFUSED" || job.GetReason() == reasonNotLaunched, "%s is called failed: %s %s", job.GetKey().GetTask(), job.GetReason(), job.GetMessage())
 		if attempts := job.GetAttempts(); last != nil && last.cause != "" && last.token == attempts[len(attempts)-1].GetToken() {
 			require.Equal(m.t, last.cause, job.GetReason())
 			require.Equal(m.t, last.node, attempts[len(attempts)-1].GetNode())
@@ -677,7 +677,7 @@ func (m *model) checkAttempts(job *dagbridgev1.Job) {
 			off = nil
 			continue
 		case isInfrastructure(cause):
-			if infrastructure++; cause == "NODE_FAIL" {
+			if infrastructure++; cause == "NODE_FAIL" || cause == reasonNotLaunched {
 				off = append(off, at.GetNode())
 			}
 			continue
@@ -694,6 +694,8 @@ func (m *model) checkAttempts(job *dagbridgev1.Job) {
 	require.LessOrEqual(m.t, infrastructure, retry.GetMaxInfrastructureRetries(), "%v", attempts)
 }
 
-func isInfrastructure(cause string) bool { return cause == "NODE_FAIL" || cause == "PREEMPTED" }
+func isInfrastructure(cause string) bool {
+	return cause == "NODE_FAIL" || cause == "PREEMPTED" || cause == reasonNotLaunched
+}
 
 var _ backend.Backend = (*sim)(nil)

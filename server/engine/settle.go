@@ -36,8 +36,13 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 	switch {
 	case obs.State == dagbridgev1.Job_CANCELLED && obs.StartTime.IsZero() && t.mayRunElsewhere(n, obs):
 		return
-	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature || obs.Reason == reasonMarked || obs.Reason == reasonNotLaunched):
+	case obs.Refused && !t.e.mem.marked(n, obs.Position):
+		return // the next look tells whether it started before the mark was left; then it cannot any more
+	case t.cancelled(rec) && (obs.Reason == reasonDuplicate || obs.Reason == reasonPremature || obs.Reason == reasonMarked || obs.Reason == reasonNotLaunched || obs.Refused):
 		obs.State, obs.Reason, obs.Message = dagbridgev1.Job_CANCELLED, "CANCELLED", "cancelled before the program started"
+	case obs.Refused && rec.GetRefused() == "":
+		obs.State, obs.Reason, obs.Infrastructure, obs.ExitCode, obs.Signal = dagbridgev1.Job_FAILED, reasonNotLaunched, true, nil, nil
+		obs.Message += " on " + obs.Node + " within the second of its start; the program did not run"
 	case obs.Reason == reasonDuplicate:
 		t.forget(n, obs)
 		return

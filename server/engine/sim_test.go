@@ -144,6 +144,9 @@ type simJob struct {
 	restarts int
 	// launchFailed: it is held since the controller could not start it.
 	launchFailed bool
+	// refused: its node did not start it, and the controller calls it cancelled. It may start all the same, a moment later, and
+	// is killed.
+	refused bool
 	// stuck: the controller, which was killed as it took the job, can change it no more.
 	stuck   bool
 	foreign bool
@@ -373,6 +376,14 @@ func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 		obs.ExitCode = &j.code
 	}
 	key := markerKey(j.token, j.position)
+	_, started := s.start[key]
+	if obs.Refused = j.refused && !started; j.refused && started && s.start[key].nativeID == j.id {
+		return backend.Observation{Ref: obs.Ref, Position: obs.Position, Gone: true, Started: true}
+	}
+	if j.refused && started { // as a double
+		obs.State, obs.Reason = dagbridgev1.Job_FAILED, reasonDuplicate
+		return obs
+	}
 	if code, over := s.exit[key]; over && s.start[key].nativeID == j.id && (j.reason == reasonDuplicate || (obs.Infrastructure || j.state == dagbridgev1.Job_CANCELLED) && code == 0) {
 		obs.Reason, obs.Infrastructure = "", false // it had ended before the controller forgot that
 		s.tellEnd(&obs, code)
@@ -560,6 +571,8 @@ func (s *sim) step() {
 			s.begin(j)
 		case j.state == dagbridgev1.Job_RUNNING:
 			s.go1(j)
+		case j.refused && j.position < 0 && s.w.chance(4, "starts all the same"): // of an array it would count for what may run at once
+			s.startsRefused(j)
 		}
 	}
 	// Ended jobs are purged after a while; accounting, where there is some, keeps them.
@@ -621,6 +634,11 @@ func (s *sim) begin(j *simJob) {
 	}
 	if m, there := s.start[key]; there && (m.nativeID != j.id || m.restarts >= j.restarts) {
 		j.state, j.reason, j.code, j.ended = dagbridgev1.Job_FAILED, reasonDuplicate, 120, s.w.now
+		return
+	}
+	if s.w.chance(12, "refused") {
+		s.logf("cancels %s %s, which its node refuses", j.id, key)
+		j.state, j.reason, j.refused, j.startAt, j.ended, j.node = dagbridgev1.Job_CANCELLED, "", true, s.w.now, s.w.now, simNodes[0]
 		return
 	}
 	s.logf("starts %s %s", j.id, key)
@@ -750,4 +768,16 @@ func (s *sim) forgetsEnd(j *simJob) bool {
 func (e *Engine) pass(ctx context.Context, c *cluster) {
 	e.order(ctx, c)
 	e.dispatch(ctx, c)
+}
+
+// startsRefused: what its node was to refuse starts, unless it is marked, and is killed.
+func (s *sim) startsRefused(j *simJob) {
+	key := markerKey(j.token, j.position)
+	if _, started := s.start[key]; started || s.cancelled[key] {
+		return
+	}
+	s.logf("starts %s %s, which was to be refused, and kills it", j.id, key)
+	s.start[key] = marker{j.id, j.restarts}
+	s.w.onStart(j.jobID, j.token, j.id)
+	s.w.runs[j.jobID] = append(s.w.runs[j.jobID], &run{token: j.token, node: j.node, killed: true})
 }

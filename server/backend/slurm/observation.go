@@ -154,18 +154,22 @@ func (b *Backend) startForgotten(o *backend.Observation, k backend.Known) bool {
 	return true
 }
 
-// refusedByNode: the node did not start it, since a job with the same id still runs there, or was just killed, that slurmctld has
-// forgotten. Slurm calls that CANCELLED, or FAILED with 1.
+// refusedByNode: the node may not have started it, since a job with the same id still runs there, or was just killed, that
+// slurmctld has forgotten. Slurm calls that CANCELLED, or FAILED with 1. Or it was cancelled as it started.
 func (b *Backend) refusedByNode(o *backend.Observation, k backend.Known, r *record) bool {
 	if r.node == "" || o.State == dagbridgev1.Job_FAILED && (r.exit == nil || *r.exit != 1) {
 		return false
 	}
-	if m := b.markers(k.Job, k.Ref.Token, o.Position); m.err != nil || m.started || m.end != nil {
-		return false
+	switch m := b.markers(k.Job, k.Ref.Token, o.Position); {
+	case m.err != nil:
+	case m.startID != "" && m.startID != k.Ref.ID:
+		o.State, o.Reason, o.ExitCode, o.Signal = dagbridgev1.Job_FAILED, reasonDuplicate, nil, nil
+		o.Message = "this try had been started by another job of Slurm's before; this one its node did not start"
+		return true
+	default:
+		o.Refused = !m.started && m.end == nil
 	}
-	o.State, o.Reason, o.Infrastructure, o.ExitCode, o.Signal = dagbridgev1.Job_FAILED, "LAUNCH_FAILED", true, nil, nil
-	o.Message = r.sentence() + " on " + r.node + " within the second of its start; the program did not run"
-	return true
+	return o.Refused
 }
 
 // startedTwice: of the run that did start nothing is known. It may go on for a while, on a node that has not told of it.

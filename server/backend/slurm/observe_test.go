@@ -530,20 +530,20 @@ func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
 	require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State, "it had come to its end, and could not write that down")
 }
 
-func TestAJobThatItsNodeRefusedWasNotCancelledAndHasNotFailed(t *testing.T) {
+func TestAJobThatItsNodeMayHaveRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		word, node, start string
 		exit              int32
 		took              time.Duration
-		want              string
+		want              bool
 	}{
-		{"CANCELLED", "n1", "", 0, 0, "LAUNCH_FAILED"},
-		{"FAILED", "n1", "", 1, 0, "LAUNCH_FAILED"},
-		{"FAILED", "n1", "", 2, 0, ""}, // bash says so of a script that it cannot read
-		{"CANCELLED", "n1", "", 0, 2 * time.Second, ""},
-		{"CANCELLED", "", "", 0, 0, ""}, // while it waited
-		{"CANCELLED", "n1", "76 0\n", 0, 0, ""},
+		{"CANCELLED", "n1", "", 0, 0, true},
+		{"FAILED", "n1", "", 1, 0, true},
+		{"FAILED", "n1", "", 2, 0, false}, // bash says so of a script that it cannot read
+		{"CANCELLED", "n1", "", 0, 2 * time.Second, false},
+		{"CANCELLED", "", "", 0, 0, false}, // while it waited
+		{"CANCELLED", "n1", "76 0\n", 0, 0, false}, // a double of another
 	} {
 		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
 			r.words, r.exit, r.node, r.start, r.end = []string{c.word}, &c.exit, c.node, ref.SubmitTime, ref.SubmitTime.Add(c.took)
@@ -553,12 +553,9 @@ func TestAJobThatItsNodeRefusedWasNotCancelledAndHasNotFailed(t *testing.T) {
 		}
 		told, err := look(t, b, knownJob)
 		require.NoError(t, err)
-		require.Equal(t, c.want, told[-1].Reason, "%v", c)
-		require.Equal(t, c.want != "", told[-1].Infrastructure, "%v", c)
-		if c.want != "" {
-			require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State)
-			require.Nil(t, told[-1].ExitCode)
-		}
+		require.Equal(t, c.want, told[-1].Refused, "%v", c)
+		require.Equal(t, c.start != "", told[-1].Reason == reasonDuplicate, "%v", c)
+		require.True(t, ended(told[-1].State))
 	}
 }
 
