@@ -542,7 +542,7 @@ func TestAJobThatItsNodeMayHaveRefused(t *testing.T) {
 		{"FAILED", "n1", "", 1, 0, true},
 		{"FAILED", "n1", "", 2, 0, false}, // bash says so of a script that it cannot read
 		{"CANCELLED", "n1", "", 0, 2 * time.Second, false},
-		{"CANCELLED", "", "", 0, 0, false}, // while it waited
+		{"CANCELLED", "", "", 0, 0, false},         // while it waited
 		{"CANCELLED", "n1", "76 0\n", 0, 0, false}, // a double of another
 	} {
 		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
