@@ -68,7 +68,7 @@ func TestArgumentsArriveByteForByte(t *testing.T) {
 	t.Run("a program with = in its name", func(t *testing.T) {
 		n := newNode(t)
 		program := filepath.Join(t.TempDir(), "year=2024")
-		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho \"$X\" \"$@\"\n"), 0o700))
+		writeProgram(t, program, "#!/bin/sh\necho \"$X\" \"$@\"\n")
 		task := command(program, "a b", "c")
 		task.Env = map[string]string{"X": "x"}
 		require.Equal(t, "x a b c\n", n.run(submission(task)).stdout)

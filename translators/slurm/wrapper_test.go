@@ -72,7 +72,7 @@ func (n node) start(s translators.Submission, slurmEnv ...string) (*exec.Cmd, *b
 		require.NoError(n.t, os.WriteFile(filepath.Join(job.WorkingDirectory, name), []byte(text), 0o600))
 	}
 	script := filepath.Join(n.t.TempDir(), "slurm_script")
-	require.NoError(n.t, os.WriteFile(script, []byte(job.Text()), 0o700))
+	writeProgram(n.t, script, job.Text())
 	// -u: the script must not use a variable that may be unset.
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	n.t.Cleanup(cancel)
@@ -571,7 +571,7 @@ func TestPerTaskIsStartedBySrun(t *testing.T) {
 	n := newNode(t)
 	bin := t.TempDir()
 	// srun as far as it matters here: options, --, a command.
-	require.NoError(t, os.WriteFile(bin+"/srun", []byte("#!/bin/bash\nwhile [ \"$1\" != -- ]; do echo \"$1\"; shift; done; shift; exec \"$@\"\n"), 0o700))
+	writeProgram(t, bin+"/srun", "#!/bin/bash\nwhile [ \"$1\" != -- ]; do echo \"$1\"; shift; done; shift; exec \"$@\"\n")
 	task := command("echo", "-n", "hello")
 	task.Launch = dagbridgev1.Task_PER_TASK
 	task.Prologue = "PATH=" + bin + ":$PATH"
@@ -604,4 +604,13 @@ func TestTheProgramIsWarnedBeforeItsTimeRunsOut(t *testing.T) {
 	quick.Slurm = task.Slurm
 	other := newNode(t)
 	require.Equal(t, end{0, "done\n", ""}, other.run(submission(quick)), "one that ends before is not waited for")
+}
+
+// writeProgram writes a file that is then run. Another test's fork must not inherit the descriptor while it is open for
+// writing: the kernel would not run the file ("text file busy").
+func writeProgram(t testing.TB, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,7 +116,7 @@ func TestSupervisorThatCannotStartIsTriedAgain(t *testing.T) {
 func TestSupervisorThatEndsBeforeItBeginsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "dagbridge")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho broken >&2\nexit 1\n"), 0o700))
+	writeProgram(t, script, "#!/bin/sh\necho broken >&2\nexit 1\n")
 	g := start(t, func(o *local.Options) { o.Supervisor = []string{script} })
 	k := g.sh("true")
 	g.await(k, "waiting", func(o backend.Observation) bool {
@@ -211,7 +212,7 @@ func firstNews(t *testing.T, b *local.Backend, known ...backend.Known) (first ba
 func slowly(t *testing.T, seconds string) func(*local.Options) {
 	path := filepath.Join(t.TempDir(), "dagbridge")
 	text := "#!/bin/sh\nsleep " + seconds + "\nexec '" + os.Args[0] + "' supervise \"$@\"\n"
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
+	writeProgram(t, path, text)
 	return func(o *local.Options) { o.Supervisor = []string{path} }
 }
 
@@ -271,4 +272,13 @@ func TestJobThatCannotBeWrittenDownIsRefusedForNow(t *testing.T) {
 	k := backend.Known{Ref: result.Ref, Job: sub.Job}
 	g.watcher.Add(k)
 	g.state(k, dagbridgev1.Job_SUCCEEDED)
+}
+
+// writeProgram writes a file that is then run. Another test's fork must not inherit the descriptor while it is open for
+// writing: the kernel would not run the file ("text file busy").
+func writeProgram(t testing.TB, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func commandsIn(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	path := t.TempDir()
 	for name, text := range scripts {
-		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+text), 0o755))
+		writeProgram(t, filepath.Join(path, name), "#!/bin/sh\n"+text)
 	}
 	return path
 }
@@ -91,4 +92,13 @@ func TestACommandThatWillNotEndIsKilled(t *testing.T) {
 		text, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/cmdline")
 		return err != nil || len(text) == 0
 	}, time.Minute, 10*time.Millisecond)
+}
+
+// writeProgram writes a file that is then run. Another test's fork must not inherit the descriptor while it is open for
+// writing: the kernel would not run the file ("text file busy").
+func writeProgram(t testing.TB, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 }
