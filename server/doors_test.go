@@ -76,6 +76,8 @@ func TestBothDoors(t *testing.T) {
 		_, text = g.post(t, "/v1/jobs:batchGet", `{"ids":["nonsense","`+job.GetId()+`"],"keys":[{"orchestrator":"airflow","workflow":"risk","run":"`+job.GetKey().GetRun()+`","task":"train"}]}`)
 		require.Len(t, read(t, text, &dagbridgev1.BatchGetJobsResponse{}).GetJobs(), 2)
 		require.NotContains(t, text, "0.910")
+		_, text = g.post(t, "/v1/jobs:batchGet", `{"ids":["`+job.GetId()+`"],"view":"FULL"}`)
+		require.Contains(t, text, "0.910")
 		_, text = g.get(t, "/v1/jobs?workflow=other")
 		require.True(t, strings.HasPrefix(text, `{"jobs":[],"nextPageToken":"","resumeToken":"`), text)
 	})

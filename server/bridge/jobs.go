@@ -30,8 +30,11 @@ func (b *Bridge) GetJob(_ context.Context, req *dagbridgev1.GetJobRequest) (*dag
 func (b *Bridge) BatchGetJobs(_ context.Context, req *dagbridgev1.BatchGetJobsRequest) (*dagbridgev1.BatchGetJobsResponse, error) {
 	resp := &dagbridgev1.BatchGetJobsResponse{}
 	add := func(job *dagbridgev1.Job, err error) error {
+		if err == nil && req.GetView() != dagbridgev1.View_FULL {
+			job = basic(job)
+		}
 		if err == nil {
-			resp.Jobs = append(resp.Jobs, basic(job))
+			resp.Jobs = append(resp.Jobs, job)
 		}
 		if errors.Is(err, store.ErrNotFound) {
 			return nil

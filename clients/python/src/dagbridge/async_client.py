@@ -77,7 +77,7 @@ class AsyncClient:
         return cast(Job, (await self._call(calls.get(job_id)))["job"])
 
     async def batch_get(self, ids: Sequence[str] = (), keys: Sequence[TaskKey] = ()) -> list[Job]:
-        """Many jobs at once; what is unknown is left out."""
+        """Many jobs at once, outputs and all; what is unknown is left out."""
         return [
             job
             for i in range(0, max(len(ids), len(keys)), BATCH)

@@ -69,7 +69,7 @@ class Client:
         return cast(Job, self._call(calls.get(job_id))["job"])
 
     def batch_get(self, ids: Sequence[str] = (), keys: Sequence[TaskKey] = ()) -> list[Job]:
-        """Many jobs at once; what is unknown is left out."""
+        """Many jobs at once, outputs and all; what is unknown is left out."""
         return [
             job
             for i in range(0, max(len(ids), len(keys)), BATCH)
@@ -136,23 +136,25 @@ class Client:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         ended: dict[str, Job] = {}
-        while True:
-            jobs = {job["id"]: job for job in self.batch_get(ids)}
-            if unknown := [i for i in ids if i not in jobs]:
-                raise NotFound("there is no such job: " + ", ".join(unknown), 5)
-            ended = {i: job for i, job in jobs.items() if job["state"] in ENDS}
-            if len(ended) == len(jobs):
-                return [ended[i] for i in ids]
-            try:
-                self._follow([i for i in jobs if i not in ended], deadline)
-            except (httpx.TransportError, Unavailable):
-                time.sleep(1)  # and the next batch_get waits as long as it is patient
+        while open_ := [i for i in dict.fromkeys(ids) if i not in ended]:
             if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"{len(jobs) - len(ended)} of {len(jobs)} jobs have not ended within {timeout:g} s")
+                raise TimeoutError(f"{len(open_)} of {len(set(ids))} jobs have not ended within {timeout:g} s")
+            try:
+                jobs = {job["id"]: job for job in self.batch_get(open_)}
+                if unknown := [i for i in open_ if i not in jobs]:
+                    raise NotFound("there is no such job: " + ", ".join(unknown), 5)
+                ended |= {i: job for i, job in jobs.items() if job["state"] in ENDS}
+                self._follow([i for i in open_ if i not in ended], deadline)
+            except (httpx.TransportError, Unavailable) as error:
+                calls.log.info("waiting for the gateway: %s", error)
+                time.sleep(1)
+        return [ended[i] for i in ids]
 
     def _follow(self, ids: list[str], deadline: float | None) -> None:
         """Watches until all have ended or the time is over."""
         open_ = set(ids)
+        if not open_:
+            return
         call = calls.watch(ids, (), "")
         with self._http.stream(
             call.method, call.path, content=call.content, headers=self.connection.headers, timeout=SILENCE

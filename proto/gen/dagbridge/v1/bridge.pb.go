@@ -393,6 +393,7 @@ type BatchGetJobsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	Keys          []*TaskKey             `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
+	View          View_Value             `protobuf:"varint,3,opt,name=view,proto3,enum=dagbridge.v1.View_Value" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -439,6 +440,13 @@ func (x *BatchGetJobsRequest) GetKeys() []*TaskKey {
 		return x.Keys
 	}
 	return nil
+}
+
+func (x *BatchGetJobsRequest) GetView() View_Value {
+	if x != nil {
+		return x.View
+	}
+	return View_VALUE_UNSPECIFIED
 }
 
 type BatchGetJobsResponse struct {
@@ -2239,10 +2247,11 @@ const file_dagbridge_v1_bridge_proto_rawDesc = "" +
 	"\rGetJobRequest\x12\x19\n" +
 	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04 \x01(@R\x02id\"5\n" +
 	"\x0eGetJobResponse\x12#\n" +
-	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\"p\n" +
+	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\"\xa8\x01\n" +
 	"\x13BatchGetJobsRequest\x12#\n" +
 	"\x03ids\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x90N\"\x06r\x04 \x01(@R\x03ids\x124\n" +
-	"\x04keys\x18\x02 \x03(\v2\x15.dagbridge.v1.TaskKeyB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x04keys\"=\n" +
+	"\x04keys\x18\x02 \x03(\v2\x15.dagbridge.v1.TaskKeyB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x04keys\x126\n" +
+	"\x04view\x18\x03 \x01(\x0e2\x18.dagbridge.v1.View.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04view\"=\n" +
 	"\x14BatchGetJobsResponse\x12%\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x11.dagbridge.v1.JobR\x04jobs\";\n" +
 	"\x04View\"3\n" +
@@ -2499,69 +2508,70 @@ var file_dagbridge_v1_bridge_proto_depIdxs = []int32{
 	45, // 7: dagbridge.v1.PlanWorkflowResponse.plan:type_name -> dagbridge.v1.Plan
 	43, // 8: dagbridge.v1.GetJobResponse.job:type_name -> dagbridge.v1.Job
 	46, // 9: dagbridge.v1.BatchGetJobsRequest.keys:type_name -> dagbridge.v1.TaskKey
-	43, // 10: dagbridge.v1.BatchGetJobsResponse.jobs:type_name -> dagbridge.v1.Job
-	47, // 11: dagbridge.v1.ListJobsRequest.state:type_name -> dagbridge.v1.Job.State
-	0,  // 12: dagbridge.v1.ListJobsRequest.view:type_name -> dagbridge.v1.View.Value
-	43, // 13: dagbridge.v1.ListJobsResponse.jobs:type_name -> dagbridge.v1.Job
-	43, // 14: dagbridge.v1.LookupJobResponse.job:type_name -> dagbridge.v1.Job
-	48, // 15: dagbridge.v1.GetOutputResponse.value:type_name -> dagbridge.v1.Json
-	37, // 16: dagbridge.v1.PutOutputsRequest.outputs:type_name -> dagbridge.v1.PutOutputsRequest.OutputsEntry
-	43, // 17: dagbridge.v1.PutOutputsResponse.job:type_name -> dagbridge.v1.Job
-	47, // 18: dagbridge.v1.JobFilter.state:type_name -> dagbridge.v1.Job.State
-	46, // 19: dagbridge.v1.WatchJobsRequest.keys:type_name -> dagbridge.v1.TaskKey
-	18, // 20: dagbridge.v1.WatchJobsRequest.filter:type_name -> dagbridge.v1.JobFilter
-	43, // 21: dagbridge.v1.WatchJobsResponse.job:type_name -> dagbridge.v1.Job
-	43, // 22: dagbridge.v1.CancelJobResponse.job:type_name -> dagbridge.v1.Job
-	38, // 23: dagbridge.v1.BatchCancelJobsResponse.results:type_name -> dagbridge.v1.BatchCancelJobsResponse.Result
-	43, // 24: dagbridge.v1.RetryJobResponse.job:type_name -> dagbridge.v1.Job
-	44, // 25: dagbridge.v1.GetRunResponse.run:type_name -> dagbridge.v1.Run
-	49, // 26: dagbridge.v1.ListRunsRequest.state:type_name -> dagbridge.v1.Run.State
-	44, // 27: dagbridge.v1.ListRunsResponse.runs:type_name -> dagbridge.v1.Run
-	44, // 28: dagbridge.v1.CancelRunResponse.run:type_name -> dagbridge.v1.Run
-	50, // 29: dagbridge.v1.ListClustersResponse.clusters:type_name -> dagbridge.v1.Cluster
-	48, // 30: dagbridge.v1.PutOutputsRequest.OutputsEntry.value:type_name -> dagbridge.v1.Json
-	43, // 31: dagbridge.v1.BatchCancelJobsResponse.Result.job:type_name -> dagbridge.v1.Job
-	1,  // 32: dagbridge.v1.BridgeService.SubmitTask:input_type -> dagbridge.v1.SubmitTaskRequest
-	51, // 33: dagbridge.v1.BridgeService.SubmitWorkflow:input_type -> dagbridge.v1.Workflow
-	51, // 34: dagbridge.v1.BridgeService.PlanWorkflow:input_type -> dagbridge.v1.Workflow
-	5,  // 35: dagbridge.v1.BridgeService.GetJob:input_type -> dagbridge.v1.GetJobRequest
-	7,  // 36: dagbridge.v1.BridgeService.BatchGetJobs:input_type -> dagbridge.v1.BatchGetJobsRequest
-	10, // 37: dagbridge.v1.BridgeService.ListJobs:input_type -> dagbridge.v1.ListJobsRequest
-	12, // 38: dagbridge.v1.BridgeService.LookupJob:input_type -> dagbridge.v1.LookupJobRequest
-	14, // 39: dagbridge.v1.BridgeService.GetOutput:input_type -> dagbridge.v1.GetOutputRequest
-	16, // 40: dagbridge.v1.BridgeService.PutOutputs:input_type -> dagbridge.v1.PutOutputsRequest
-	19, // 41: dagbridge.v1.BridgeService.WatchJobs:input_type -> dagbridge.v1.WatchJobsRequest
-	21, // 42: dagbridge.v1.BridgeService.CancelJob:input_type -> dagbridge.v1.CancelJobRequest
-	23, // 43: dagbridge.v1.BridgeService.BatchCancelJobs:input_type -> dagbridge.v1.BatchCancelJobsRequest
-	25, // 44: dagbridge.v1.BridgeService.RetryJob:input_type -> dagbridge.v1.RetryJobRequest
-	27, // 45: dagbridge.v1.BridgeService.ReadLogs:input_type -> dagbridge.v1.ReadLogsRequest
-	29, // 46: dagbridge.v1.BridgeService.GetRun:input_type -> dagbridge.v1.GetRunRequest
-	31, // 47: dagbridge.v1.BridgeService.ListRuns:input_type -> dagbridge.v1.ListRunsRequest
-	33, // 48: dagbridge.v1.BridgeService.CancelRun:input_type -> dagbridge.v1.CancelRunRequest
-	35, // 49: dagbridge.v1.BridgeService.ListClusters:input_type -> dagbridge.v1.ListClustersRequest
-	2,  // 50: dagbridge.v1.BridgeService.SubmitTask:output_type -> dagbridge.v1.SubmitTaskResponse
-	3,  // 51: dagbridge.v1.BridgeService.SubmitWorkflow:output_type -> dagbridge.v1.SubmitWorkflowResponse
-	4,  // 52: dagbridge.v1.BridgeService.PlanWorkflow:output_type -> dagbridge.v1.PlanWorkflowResponse
-	6,  // 53: dagbridge.v1.BridgeService.GetJob:output_type -> dagbridge.v1.GetJobResponse
-	8,  // 54: dagbridge.v1.BridgeService.BatchGetJobs:output_type -> dagbridge.v1.BatchGetJobsResponse
-	11, // 55: dagbridge.v1.BridgeService.ListJobs:output_type -> dagbridge.v1.ListJobsResponse
-	13, // 56: dagbridge.v1.BridgeService.LookupJob:output_type -> dagbridge.v1.LookupJobResponse
-	15, // 57: dagbridge.v1.BridgeService.GetOutput:output_type -> dagbridge.v1.GetOutputResponse
-	17, // 58: dagbridge.v1.BridgeService.PutOutputs:output_type -> dagbridge.v1.PutOutputsResponse
-	20, // 59: dagbridge.v1.BridgeService.WatchJobs:output_type -> dagbridge.v1.WatchJobsResponse
-	22, // 60: dagbridge.v1.BridgeService.CancelJob:output_type -> dagbridge.v1.CancelJobResponse
-	24, // 61: dagbridge.v1.BridgeService.BatchCancelJobs:output_type -> dagbridge.v1.BatchCancelJobsResponse
-	26, // 62: dagbridge.v1.BridgeService.RetryJob:output_type -> dagbridge.v1.RetryJobResponse
-	28, // 63: dagbridge.v1.BridgeService.ReadLogs:output_type -> dagbridge.v1.ReadLogsResponse
-	30, // 64: dagbridge.v1.BridgeService.GetRun:output_type -> dagbridge.v1.GetRunResponse
-	32, // 65: dagbridge.v1.BridgeService.ListRuns:output_type -> dagbridge.v1.ListRunsResponse
-	34, // 66: dagbridge.v1.BridgeService.CancelRun:output_type -> dagbridge.v1.CancelRunResponse
-	36, // 67: dagbridge.v1.BridgeService.ListClusters:output_type -> dagbridge.v1.ListClustersResponse
-	50, // [50:68] is the sub-list for method output_type
-	32, // [32:50] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	0,  // 10: dagbridge.v1.BatchGetJobsRequest.view:type_name -> dagbridge.v1.View.Value
+	43, // 11: dagbridge.v1.BatchGetJobsResponse.jobs:type_name -> dagbridge.v1.Job
+	47, // 12: dagbridge.v1.ListJobsRequest.state:type_name -> dagbridge.v1.Job.State
+	0,  // 13: dagbridge.v1.ListJobsRequest.view:type_name -> dagbridge.v1.View.Value
+	43, // 14: dagbridge.v1.ListJobsResponse.jobs:type_name -> dagbridge.v1.Job
+	43, // 15: dagbridge.v1.LookupJobResponse.job:type_name -> dagbridge.v1.Job
+	48, // 16: dagbridge.v1.GetOutputResponse.value:type_name -> dagbridge.v1.Json
+	37, // 17: dagbridge.v1.PutOutputsRequest.outputs:type_name -> dagbridge.v1.PutOutputsRequest.OutputsEntry
+	43, // 18: dagbridge.v1.PutOutputsResponse.job:type_name -> dagbridge.v1.Job
+	47, // 19: dagbridge.v1.JobFilter.state:type_name -> dagbridge.v1.Job.State
+	46, // 20: dagbridge.v1.WatchJobsRequest.keys:type_name -> dagbridge.v1.TaskKey
+	18, // 21: dagbridge.v1.WatchJobsRequest.filter:type_name -> dagbridge.v1.JobFilter
+	43, // 22: dagbridge.v1.WatchJobsResponse.job:type_name -> dagbridge.v1.Job
+	43, // 23: dagbridge.v1.CancelJobResponse.job:type_name -> dagbridge.v1.Job
+	38, // 24: dagbridge.v1.BatchCancelJobsResponse.results:type_name -> dagbridge.v1.BatchCancelJobsResponse.Result
+	43, // 25: dagbridge.v1.RetryJobResponse.job:type_name -> dagbridge.v1.Job
+	44, // 26: dagbridge.v1.GetRunResponse.run:type_name -> dagbridge.v1.Run
+	49, // 27: dagbridge.v1.ListRunsRequest.state:type_name -> dagbridge.v1.Run.State
+	44, // 28: dagbridge.v1.ListRunsResponse.runs:type_name -> dagbridge.v1.Run
+	44, // 29: dagbridge.v1.CancelRunResponse.run:type_name -> dagbridge.v1.Run
+	50, // 30: dagbridge.v1.ListClustersResponse.clusters:type_name -> dagbridge.v1.Cluster
+	48, // 31: dagbridge.v1.PutOutputsRequest.OutputsEntry.value:type_name -> dagbridge.v1.Json
+	43, // 32: dagbridge.v1.BatchCancelJobsResponse.Result.job:type_name -> dagbridge.v1.Job
+	1,  // 33: dagbridge.v1.BridgeService.SubmitTask:input_type -> dagbridge.v1.SubmitTaskRequest
+	51, // 34: dagbridge.v1.BridgeService.SubmitWorkflow:input_type -> dagbridge.v1.Workflow
+	51, // 35: dagbridge.v1.BridgeService.PlanWorkflow:input_type -> dagbridge.v1.Workflow
+	5,  // 36: dagbridge.v1.BridgeService.GetJob:input_type -> dagbridge.v1.GetJobRequest
+	7,  // 37: dagbridge.v1.BridgeService.BatchGetJobs:input_type -> dagbridge.v1.BatchGetJobsRequest
+	10, // 38: dagbridge.v1.BridgeService.ListJobs:input_type -> dagbridge.v1.ListJobsRequest
+	12, // 39: dagbridge.v1.BridgeService.LookupJob:input_type -> dagbridge.v1.LookupJobRequest
+	14, // 40: dagbridge.v1.BridgeService.GetOutput:input_type -> dagbridge.v1.GetOutputRequest
+	16, // 41: dagbridge.v1.BridgeService.PutOutputs:input_type -> dagbridge.v1.PutOutputsRequest
+	19, // 42: dagbridge.v1.BridgeService.WatchJobs:input_type -> dagbridge.v1.WatchJobsRequest
+	21, // 43: dagbridge.v1.BridgeService.CancelJob:input_type -> dagbridge.v1.CancelJobRequest
+	23, // 44: dagbridge.v1.BridgeService.BatchCancelJobs:input_type -> dagbridge.v1.BatchCancelJobsRequest
+	25, // 45: dagbridge.v1.BridgeService.RetryJob:input_type -> dagbridge.v1.RetryJobRequest
+	27, // 46: dagbridge.v1.BridgeService.ReadLogs:input_type -> dagbridge.v1.ReadLogsRequest
+	29, // 47: dagbridge.v1.BridgeService.GetRun:input_type -> dagbridge.v1.GetRunRequest
+	31, // 48: dagbridge.v1.BridgeService.ListRuns:input_type -> dagbridge.v1.ListRunsRequest
+	33, // 49: dagbridge.v1.BridgeService.CancelRun:input_type -> dagbridge.v1.CancelRunRequest
+	35, // 50: dagbridge.v1.BridgeService.ListClusters:input_type -> dagbridge.v1.ListClustersRequest
+	2,  // 51: dagbridge.v1.BridgeService.SubmitTask:output_type -> dagbridge.v1.SubmitTaskResponse
+	3,  // 52: dagbridge.v1.BridgeService.SubmitWorkflow:output_type -> dagbridge.v1.SubmitWorkflowResponse
+	4,  // 53: dagbridge.v1.BridgeService.PlanWorkflow:output_type -> dagbridge.v1.PlanWorkflowResponse
+	6,  // 54: dagbridge.v1.BridgeService.GetJob:output_type -> dagbridge.v1.GetJobResponse
+	8,  // 55: dagbridge.v1.BridgeService.BatchGetJobs:output_type -> dagbridge.v1.BatchGetJobsResponse
+	11, // 56: dagbridge.v1.BridgeService.ListJobs:output_type -> dagbridge.v1.ListJobsResponse
+	13, // 57: dagbridge.v1.BridgeService.LookupJob:output_type -> dagbridge.v1.LookupJobResponse
+	15, // 58: dagbridge.v1.BridgeService.GetOutput:output_type -> dagbridge.v1.GetOutputResponse
+	17, // 59: dagbridge.v1.BridgeService.PutOutputs:output_type -> dagbridge.v1.PutOutputsResponse
+	20, // 60: dagbridge.v1.BridgeService.WatchJobs:output_type -> dagbridge.v1.WatchJobsResponse
+	22, // 61: dagbridge.v1.BridgeService.CancelJob:output_type -> dagbridge.v1.CancelJobResponse
+	24, // 62: dagbridge.v1.BridgeService.BatchCancelJobs:output_type -> dagbridge.v1.BatchCancelJobsResponse
+	26, // 63: dagbridge.v1.BridgeService.RetryJob:output_type -> dagbridge.v1.RetryJobResponse
+	28, // 64: dagbridge.v1.BridgeService.ReadLogs:output_type -> dagbridge.v1.ReadLogsResponse
+	30, // 65: dagbridge.v1.BridgeService.GetRun:output_type -> dagbridge.v1.GetRunResponse
+	32, // 66: dagbridge.v1.BridgeService.ListRuns:output_type -> dagbridge.v1.ListRunsResponse
+	34, // 67: dagbridge.v1.BridgeService.CancelRun:output_type -> dagbridge.v1.CancelRunResponse
+	36, // 68: dagbridge.v1.BridgeService.ListClusters:output_type -> dagbridge.v1.ListClustersResponse
+	51, // [51:69] is the sub-list for method output_type
+	33, // [33:51] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_dagbridge_v1_bridge_proto_init() }
