@@ -113,20 +113,23 @@ func through(t *testing.T, c *slurmtest.Cluster, p *proxy) slurm.Options {
 func clearAway(t *testing.T, c *slurmtest.Cluster, tokens map[string]bool) int {
 	t.Helper()
 	var waiting []string
-	require.True(t, poll(patience, func() bool {
-		waiting = waiting[:0]
+	var other string
+	still := !poll(patience, func() bool {
+		waiting, other = waiting[:0], ""
 		for line := range strings.Lines(c.Run(t, "squeue", "-h", "-a", "-r", "-o", "%i %r %j")) {
 			fields := strings.Fields(line)
 			if _, token, _ := strings.Cut(fields[len(fields)-1], "."); !tokens[token] {
 				continue
 			}
 			if fields[1] != "JobHeldUser" && fields[1] != "DependencyNeverSatisfied" {
+				other = line
 				return false
 			}
 			waiting = append(waiting, fields[0])
 		}
 		return true
-	}), "there is something that may still run")
+	})
+	require.False(t, still, "this may still run: %s", other)
 	if len(waiting) > 0 {
 		c.Run(t, "scancel", waiting...)
 	}
