@@ -31,7 +31,7 @@ demo: build ## run a small pipeline through an embedded gateway on this machine
 	@bin/dagbridge demo
 
 .PHONY: test
-test: vet ## vet, format, unit tests with the race detector, then the tests against a real Slurm
+test: vet test-python ## vet, format, the Python package, unit tests with the race detector, then the tests against a real Slurm
 	$(GO) test -race -timeout $(TIMEOUT) $(RACE)
 	$(GO) test -timeout $(TIMEOUT) ./cmd/...
 	@# -count 1: these build and run the program, which a cached result does not see. -parallel 8: they mostly wait.
@@ -40,6 +40,22 @@ test: vet ## vet, format, unit tests with the race detector, then the tests agai
 .PHONY: test-unit
 test-unit: vet ## the unit tests alone: nothing but Go is needed
 	$(GO) test -timeout $(TIMEOUT) $(UNIT)
+
+# The environments are made when they are absent: environment.sh prints where.
+.PHONY: test-python
+test-python: lint-python ## the Python client against a gateway of this machine
+	cd clients/python && "$$(./environment.sh dev)/bin/pytest" -q tests/client
+
+.PHONY: lint-python
+lint-python: # mypy needs Airflow to know its types
+	cd clients/python && dev=$$(./environment.sh dev) && "$$dev/bin/ruff" check && "$$dev/bin/ruff" format --check
+	cd clients/python && "$$(./environment.sh airflow-3.3)/bin/mypy"
+
+.PHONY: pins
+pins: ## pin the newest of what the Python tests need (clients/python/requirements/*.in says what)
+	cd clients/python/requirements && uv="$$(../environment.sh dev)/bin/uv" && for wanted in *.in; do \
+		"$$uv" pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate "$$wanted" -o "$${wanted%.in}.txt"; \
+	done
 
 .PHONY: test-all
 test-all: verify test ## what test does, then the long runs: every release of Slurm, more histories, more kills, fuzzing
@@ -62,7 +78,7 @@ vet:
 	$(GO) vet ./...
 
 .PHONY: lint
-lint: vet ## vet and format; golangci-lint and buf lint too, where they are installed
+lint: vet lint-python ## vet and format, ruff and mypy; golangci-lint and buf lint too, where they are installed
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: only vet ran"; fi
 	@if [ -x "$(BUF)" ]; then "$(BUF)" lint; else echo "buf is not installed: make generate installs it"; fi
 

@@ -107,12 +107,35 @@ class Item(TypedDict, total=False):
     argv: list[str]
 
 
+class ArrayFrom(TypedDict):
+    """An output of an upstream task, a list: one instance per element."""
+
+    task: str
+    output: str
+
+
 # "from" is a word of Python's.
-Array = TypedDict(
-    "Array",
-    {"items": list[Item], "from": dict[str, str], "maxParallel": int},
-    total=False,
-)
+Array = TypedDict("Array", {"items": list[Item], "from": ArrayFrom, "maxParallel": int}, total=False)
+
+
+class Teardown(TypedDict):
+    """Which set-ups a tear-down takes away."""
+
+    of: list[str]
+
+
+class When(TypedDict):
+    """A condition in CEL; a task of which it does not hold is skipped."""
+
+    cel: str
+
+
+class SkipUnless(TypedDict):
+    """Skips a task that a branch has not chosen: unless the output of ``task`` contains the word."""
+
+    task: str
+    output: str
+    contains: str
 
 
 class Growth(TypedDict, total=False):
@@ -180,9 +203,9 @@ class Task(TypedDict, total=False):
     triggerRule: TriggerRule
     skipExitCodes: list[int]
     setup: bool
-    teardown: dict[str, list[str]]
-    when: dict[str, str]
-    skipUnless: dict[str, str]
+    teardown: Teardown
+    when: When
+    skipUnless: SkipUnless
     array: Array
     retry: Retry
     atMostOnce: bool

@@ -1,0 +1,88 @@
+"""A gateway to test against: the real program, built from this tree, in front of processes of this machine.
+
+It keeps its ports when it is killed and started again, as a site's does.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[3]
+READY = re.compile(r"gRPC \S+?:(\d+), REST \S+?:(\d+), ")
+
+
+def build(folder: Path) -> Path:
+    """Builds the program; Go's cache makes it quick the second time."""
+    binary = folder / "dagbridge"
+    subprocess.run(["go", "build", "-o", binary, "./cmd/dagbridge"], cwd=REPOSITORY, check=True)
+    return binary
+
+
+class Gateway:
+    """A gateway with the cluster "here"; its folder holds its configuration, data and log. Made stopped."""
+
+    def __init__(
+        self, binary: Path, folder: Path, *, clusters: str = "[{name: here, local: {}}]", listen: str = "", more: str = ""
+    ) -> None:
+        """``clusters`` is YAML; ``listen`` is more of that map (``tls: {...}``), ``more`` more lines of the configuration."""
+        self._binary, self._folder = binary, folder
+        self._clusters, self._listen, self._more = clusters, listen, more
+        self._process: subprocess.Popen[str] | None = None
+        self._ports = ("0", "0")
+        self._scheme = "https" if "tls:" in listen else "http"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def port(self) -> int:
+        """Of REST."""
+        return int(self._ports[1])
+
+    @property
+    def url(self) -> str:
+        """Of REST."""
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What it has said so far."""
+        return (self._folder / "log").read_text()
+
+    def start(self) -> None:
+        """Returns when it is ready."""
+        assert self._process is None
+        grpc, http = self._ports
+        listen = ", ".join(filter(None, [f'grpc: "127.0.0.1:{grpc}", http: "127.0.0.1:{http}"', self._listen]))
+        config = self._folder / "dagbridge.yaml"
+        config.write_text(f"listen: {{{listen}}}\ndata: {self._folder / 'data'}\nclusters: {self._clusters}\n{self._more}\n")
+        with (self._folder / "log").open("a") as log:
+            self._process = subprocess.Popen(
+                [self._binary, "serve", "--config", config], stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self._process.stdout is not None
+        ready = READY.search(self._process.stdout.readline())
+        if ready is None:
+            self.kill()
+            raise AssertionError(f"the gateway does not start:\n{self.log}")
+        self._ports = (ready[1], ready[2])
+
+    def kill(self) -> None:
+        """Ends it at once, whatever it is doing. Its jobs go on."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def __enter__(self) -> Gateway:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
