@@ -131,7 +131,7 @@ func (e *Engine) admit(ctx context.Context, owner string, w *dagbridgev1.Workflo
 		return "", nil, nil, faults
 	}
 	a := &admission{prepared: p, owner: owner}
-	defer func() { e.mem.unstage(a.staged) }()
+	defer func() { e.mem.unstage(a.staged); e.mem.unstage(a.revival.staged) }()
 	err = e.update(ctx, func(t *txn) error { return a.admit(t) })
 	if err != nil {
 		return "", nil, nil, err
@@ -158,6 +158,7 @@ type admission struct {
 	*prepared
 	owner    string
 	staged   []string
+	revival  revival
 	resolve  *resolver
 	runID    string
 	ids      []string
@@ -170,6 +171,8 @@ type meeting struct {
 	existing string
 	// name: the request's try becomes another name of it.
 	name bool
+	// again are the instances of the existing job, an array, that have another attempt in this try.
+	again []string
 	// replace is the live job that the new one takes the place of: it is cancelled.
 	replace string
 	warning string
@@ -186,7 +189,7 @@ func (a *admission) admit(t *txn) error {
 			return err
 		}
 		meetings[i] = m
-		kept[i] = m.existing != ""
+		kept[i] = m.existing != "" && len(m.again) == 0
 	}
 	a.putRun(t)
 	batches := map[int]string{}
@@ -206,6 +209,11 @@ func (a *admission) admit(t *txn) error {
 				t.change(m.existing, func(rec *storev1.JobRecord) {
 					rec.Names = append(rec.Names, &storev1.Name{TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid()})
 				})
+			}
+			if len(m.again) > 0 {
+				if err := a.revival.instances(t, m.existing, m.again); err != nil {
+					return err
+				}
 			}
 			continue
 		}
@@ -259,8 +267,13 @@ func (a *admission) meet(t *txn, one *planned, kept []bool) (meeting, error) {
 			label, newestTry(rec), newest, task.GetTryNumber())
 	}
 	state := rec.GetJob().GetState()
-	if a.w.GetRun().GetMode() == dagbridgev1.Run_ONLY_FAILED && (state == dagbridgev1.Job_SUCCEEDED || state == dagbridgev1.Job_SKIPPED) && a.allKept(one, kept) {
-		return meeting{existing: newest}, nil
+	if a.w.GetRun().GetMode() == dagbridgev1.Run_ONLY_FAILED && a.allKept(one, kept) {
+		if state == dagbridgev1.Job_SUCCEEDED || state == dagbridgev1.Job_SKIPPED {
+			return meeting{existing: newest}, nil
+		}
+		if again := a.failedInstances(t, rec, task); len(again) > 0 {
+			return meeting{existing: newest, name: true, again: again}, nil
+		}
 	}
 	// A new job waits until every earlier one of its key is dead.
 	if graph.IsTerminal(state) || rec.GetJob().GetCancelRequestTime() != nil {
@@ -278,6 +291,19 @@ func newestTry(rec *storev1.JobRecord) int32 {
 		try = max(try, name.GetTryNumber())
 	}
 	return try
+}
+
+// failedInstances are those that a further try of an array has to run: some have succeeded, and nothing has changed for them.
+func (a *admission) failedInstances(t *txn, rec *storev1.JobRecord, task *dagbridgev1.Task) []string {
+	instances := t.jobsIn(rec)
+	if len(instances) == 0 || live(rec) || graph.FirstDifference(t.Task(rec.GetJob().GetId()), task) != "" {
+		return nil
+	}
+	again := t.unsuccessful(instances)
+	if len(again) == len(instances) || slices.ContainsFunc(again, func(id string) bool { return !t.dead(t.rec(id)) }) {
+		return nil
+	}
+	return again
 }
 
 // allKept: every upstream in the request keeps its earlier job.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -23,11 +24,17 @@ func (b *bench) array(n int, change func(*dagbridgev1.Task)) (parent string, kid
 	parent = b.submit(&dagbridgev1.SubmitTaskRequest{Task: task}).GetId()
 	b.look()
 	require.Len(b.t, b.hpc.jobs, n)
+	return parent, b.instances(parent)
+}
+
+// instances are the jobs of an array's instances, by index.
+func (b *bench) instances(parent string) (kids []string) {
+	b.t.Helper()
 	require.NoError(b.t, b.store.View(func(tx *store.Tx) error {
 		tx.Children(parent, func(id string) bool { kids = append(kids, id); return true })
 		return nil
 	}))
-	return parent, kids
+	return kids
 }
 
 func TestARetriedArrayHasOneMoreAttempt(t *testing.T) {
@@ -46,6 +53,77 @@ func TestARetriedArrayHasOneMoreAttempt(t *testing.T) {
 		require.Len(t, b.job(kid).GetAttempts(), 2)
 	}
 	require.Len(t, b.job(parent).GetAttempts(), 2)
+}
+
+// A further try of a run runs of an array what has failed of it; what takes all of it has one job with all results.
+func TestOnlyWhatFailedOfAnArrayRunsAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w := chain("simulate", "report")
+	w.Tasks[0].Array = &dagbridgev1.Array{Items: []*dagbridgev1.Array_Item{{}, {}, {}}}
+	first, err := b.SubmitWorkflow(context.Background(), "somebody", w)
+	require.NoError(t, err)
+	b.look()
+	array := first.GetJobs()[0].GetId()
+	kids := b.instances(array)
+	b.end(kids[0], 0)
+	b.end(kids[1], 3)
+	b.end(kids[2], 0)
+	require.Equal(t, dagbridgev1.Job_FAILED, b.job(array).GetState())
+	require.Equal(t, dagbridgev1.Job_UPSTREAM_FAILED, b.job(first.GetJobs()[1].GetId()).GetState())
+	before := len(b.hpc.jobs)
+
+	w.Run.TryNumber, w.Run.Uid, w.Run.Mode = 2, "u2", dagbridgev1.Run_ONLY_FAILED
+	again, err := b.SubmitWorkflow(context.Background(), "somebody", w)
+	require.NoError(t, err)
+	repeated, err := b.SubmitWorkflow(context.Background(), "somebody", w)
+	require.NoError(t, err)
+	for i := range w.Tasks {
+		require.Equal(t, again.GetJobs()[i].GetId(), repeated.GetJobs()[i].GetId())
+	}
+	require.Equal(t, array, again.GetJobs()[0].GetId())
+	require.NotEqual(t, first.GetJobs()[1].GetId(), again.GetJobs()[1].GetId())
+	require.Equal(t, map[string]int32{"SUCCEEDED": 2, "ACCEPTED": 1}, again.GetJobs()[0].GetCounts())
+	b.look()
+	require.Len(t, b.hpc.jobs, before+2, "one instance and the report")
+	b.end(kids[1], 0)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, b.job(array).GetState())
+	b.look()
+	b.end(again.GetJobs()[1].GetId(), 0)
+	run, err := b.Run(again.GetRun().GetId())
+	require.NoError(t, err)
+	require.Equal(t, dagbridgev1.Run_SUCCEEDED, run.GetState())
+	require.Equal(t, map[string]int32{"SUCCEEDED": 4}, run.GetCounts())
+	named, err := b.store.Lookup(b.job(array).GetKey(), 2)
+	require.NoError(t, err)
+	require.Equal(t, array, named.GetId())
+}
+
+// What an array is has changed, or all of it has failed: then it is another job.
+func TestAnArrayThatIsAnotherRunsWhole(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*dagbridgev1.Task){
+		"another program": func(task *dagbridgev1.Task) { task.Command.Argv = []string{"mended"} },
+		"one item more": func(task *dagbridgev1.Task) {
+			task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
+		},
+	} {
+		b := newBench(t)
+		w := chain("simulate")
+		w.Tasks[0].Array = &dagbridgev1.Array{Items: []*dagbridgev1.Array_Item{{}, {}}}
+		first, err := b.SubmitWorkflow(context.Background(), "somebody", w)
+		require.NoError(t, err)
+		b.look()
+		kids := b.instances(first.GetJobs()[0].GetId())
+		b.end(kids[0], 0)
+		b.end(kids[1], 3)
+		change(w.Tasks[0])
+		w.Run.TryNumber, w.Run.Mode = 2, dagbridgev1.Run_ONLY_FAILED
+		again, err := b.SubmitWorkflow(context.Background(), "somebody", w)
+		require.NoError(t, err)
+		require.NotEqual(t, first.GetJobs()[0].GetId(), again.GetJobs()[0].GetId(), what)
+		require.Equal(t, map[string]int32{"ACCEPTED": int32(len(w.Tasks[0].Array.Items))}, again.GetJobs()[0].GetCounts(), what)
+	}
 }
 
 func TestALostInstanceLeavesTheOthersAlone(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -28,20 +29,14 @@ func (e *Engine) Retry(ctx context.Context, id string) (*dagbridgev1.Job, error)
 		case t.Newest(job.GetKey()) != id:
 			return errorf(FailedPrecondition, "job %s has been followed by another try of its task, job %s.", id, t.Newest(job.GetKey()))
 		}
-		again := []string{id}
 		if instances := t.jobsIn(rec); len(instances) > 0 {
-			if again = t.unsuccessful(instances); len(again) == 0 {
+			again := t.unsuccessful(instances)
+			if len(again) == 0 {
 				return errorf(FailedPrecondition, "every instance of job %s has succeeded or was skipped; there is none to retry.", id)
 			}
-			r.node(t, id)
-			t.change(id, stillWanted)
+			return r.instances(t, id, again)
 		}
-		for _, one := range again {
-			if err := r.again(t, one); err != nil {
-				return err
-			}
-		}
-		return nil
+		return r.again(t, id)
 	})
 	if err != nil {
 		return nil, err
@@ -58,6 +53,11 @@ func (t *txn) unsuccessful(instances []string) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// dead: no native job that an ended job was in can still run it.
+func (t *txn) dead(rec *storev1.JobRecord) bool {
+	return !live(rec) && !slices.ContainsFunc(owners(rec), func(owner string) bool { return t.rec(owner).GetCleanup() })
 }
 
 // stillWanted makes a job one that a person wants to run, whatever stood against it.
@@ -80,13 +80,23 @@ func (r *revival) node(t *txn, id string) *node {
 	return n
 }
 
+// instances starts another attempt of some of an array's.
+func (r *revival) instances(t *txn, array string, again []string) error {
+	r.node(t, array)
+	t.change(array, stillWanted)
+	for _, id := range again {
+		if err := r.again(t, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // again starts another attempt of a job: of an array's instance in its native array, of any other by itself.
 func (r *revival) again(t *txn, id string) error {
 	rec := t.rec(id)
-	for _, owner := range owners(rec) {
-		if t.rec(owner).GetCleanup() {
-			return errorf(FailedPrecondition, "the native job of job %s is not yet proven dead; try again in a moment.", id)
-		}
+	if !t.dead(rec) {
+		return errorf(FailedPrecondition, "the native job of job %s is not yet proven dead; try again in a moment.", id)
 	}
 	unit := id
 	switch parent := rec.GetJob().GetParent(); {

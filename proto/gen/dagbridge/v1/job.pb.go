@@ -163,7 +163,8 @@ const (
 	Run_MODE_UNSPECIFIED Run_Mode = 0
 	// Every task. The default.
 	Run_ALL Run_Mode = 1
-	// Only tasks whose newest try has not succeeded, and what comes after them.
+	// Only tasks whose newest try has not succeeded, and what comes after them. Of an array that is asked for unchanged only
+	// the instances that have not succeeded: they have another attempt, and its job another name.
 	Run_ONLY_FAILED Run_Mode = 2
 )
 
