@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import Any, cast
@@ -37,8 +37,17 @@ class AsyncClient:
     The parameters are those of ``Connection``; what is said of ``Client``'s methods holds for these.
     """
 
-    def __init__(self, url: str = Connection.url, **options: Any) -> None:
-        self.connection = Connection(url, **options)
+    def __init__(
+        self,
+        url: str = Connection.url,
+        *,
+        token: str | None = None,
+        token_file: str | None = None,
+        verify: bool | str = True,
+        patience: float = Connection.patience,
+        timeout: float = Connection.timeout,
+    ) -> None:
+        self.connection = Connection(url, token, token_file, verify, patience, timeout)
         self._http = httpx.AsyncClient(**self.connection.client_options())
 
     async def __aenter__(self) -> AsyncClient:
@@ -61,7 +70,10 @@ class AsyncClient:
     async def submit(
         self, task: Task, *, wait_for: WaitFor = "ACCEPTED", on_conflict: OnConflict = "REFUSE", if_live: IfLive = "ATTACH"
     ) -> Job:
-        """Hands in a task; when this returns the gateway has it for good. Sent again it is the same job."""
+        """Hands in a task; when this returns the gateway has it for good. Sent again it is the same job.
+
+        Another ``wait_for`` than ``ACCEPTED`` holds the answer back until the job is there, or for four fifths of ``timeout``.
+        """
         return cast(Job, (await self._call(calls.submit(task, wait_for, on_conflict, if_live)))["job"])
 
     async def submit_workflow(self, workflow: Workflow) -> Submitted:
@@ -141,16 +153,30 @@ class AsyncClient:
 
         Ends with ``Unavailable`` when the stream breaks. ``watcher`` is what goes on by itself.
         """
+        async with aclosing(self._watched(ids, resume_token, keys)) as pieces:
+            async for piece in pieces:
+                for told in piece:
+                    yield told
+
+    async def _watched(
+        self, ids: Sequence[str], resume_token: str, keys: Sequence[TaskKey] = ()
+    ) -> AsyncGenerator[list[Watched], None]:
+        """A watch, by what arrives together."""
+        lines = calls.Lines()
         async with self._stream(calls.watch(ids, keys, resume_token), SILENCE) as response:
-            async for text in response.aiter_lines():
-                yield cast(Watched, calls.line(text))
+            async for piece in response.aiter_bytes():
+                if told := lines.take(piece):
+                    yield told
 
     async def wait(self, ids: Sequence[str], timeout: float | None = None) -> list[Job]:
         """Waits until jobs have ended, and answers with them in the order of their ids.
 
         A gateway that is away is waited for. ``TimeoutError`` after ``timeout`` seconds.
         """
-        return list(await asyncio.wait_for(asyncio.gather(*(self.watcher.wait(i) for i in ids)), timeout))
+        try:
+            return await asyncio.wait_for(self.watcher.wait_all(ids), timeout)
+        except asyncio.TimeoutError:  # before Python 3.11 it is not TimeoutError
+            raise TimeoutError(f"{len(set(ids))} jobs have not all ended within {timeout:g} s") from None
 
     async def _pages(self, call: Any, name: str, filters: dict[str, Any]) -> AsyncIterator[Any]:
         while True:
@@ -170,10 +196,10 @@ class AsyncClient:
                 call.path,
                 content=call.content,
                 params=call.query,
-                headers=self.connection.headers,
+                headers=self.connection.headers(call),
                 timeout=httpx.Timeout(self.connection.timeout, read=silence),
             ) as response:
-                if response.status_code >= 400:
+                if response.status_code != 200:
                     raise calls.failure(response.status_code, await response.aread())
                 yield response
         except httpx.TransportError as error:
@@ -181,12 +207,14 @@ class AsyncClient:
 
     async def _call(self, call: Call) -> Any:
         try:
-            return await tenacity.AsyncRetrying(**self.connection.retrying(call.again))(self._once, call)
+            return await tenacity.AsyncRetrying(**self.connection.retrying(call.again, self.connection.patience))(
+                self._once, call
+            )
         except httpx.TransportError as error:
             raise self.connection.away(error) from error
 
     async def _once(self, call: Call) -> Any:
         response = await self._http.request(
-            call.method, call.path, content=call.content, params=call.query, headers=self.connection.headers
+            call.method, call.path, content=call.content, params=call.query, headers=self.connection.headers(call)
         )
         return calls.answer(response.status_code, response.content)

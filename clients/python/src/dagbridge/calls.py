@@ -8,28 +8,33 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
-from dagbridge.errors import DagBridgeError, Denied, NotFound, Unavailable, from_status
-from dagbridge.types import IfLive, OnConflict, Task, TaskKey, WaitFor, Workflow
+from dagbridge.errors import DagBridgeError, Denied, Unavailable, from_status
+from dagbridge.types import IfLive, OnConflict, Task, TaskKey, WaitFor, Watched, Workflow
 
 log = logging.getLogger("dagbridge")
 
-#: How many ids go into one batch; the gateway takes ten times as many, but their outputs make a large answer.
-BATCH = 1_000
+#: How many ids go into one batch. The gateway takes more, but jobs come with outputs, and a large answer's JSON holds up a loop.
+BATCH = 200
 #: A stream sends a bookmark at least every 5 s; one that is silent for so many seconds is broken.
 SILENCE = 20.0
 
 
 class Call(NamedTuple):
-    """One request. ``again`` is whether sending it twice is the same as once, so that a lost answer may be asked for again."""
+    """One request.
+
+    ``again`` is whether sending it twice is the same as once, so that a lost answer may be asked for again; ``holds`` whether the
+    gateway holds the answer back until something has happened.
+    """
 
     method: str
     path: str
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str | Sequence[str]] | None = None
     again: bool = True
+    holds: bool = False
 
     @property
     def content(self) -> bytes | None:
@@ -39,12 +44,14 @@ class Call(NamedTuple):
 
 def submit(task: Task, wait_for: WaitFor, on_conflict: OnConflict, if_live: IfLive) -> Call:
     """The same key, tryNumber and uid are the same job."""
-    return Call("POST", "/v1/jobs", {"task": task, "waitFor": wait_for, "onConflict": on_conflict, "ifLive": if_live})
+    body = {"task": task, "waitFor": wait_for, "onConflict": on_conflict, "ifLive": if_live}
+    return Call("POST", "/v1/jobs", body, holds=wait_for != "ACCEPTED")
 
 
 def submit_workflow(workflow: Workflow) -> Call:
     """A run that is named is the same run; one that is not would be another each time."""
-    return Call("POST", "/v1/runs", workflow, again="run" in workflow)
+    named = bool(workflow.get("run", {}).get("run"))
+    return Call("POST", "/v1/runs", workflow, again=named, holds=workflow.get("waitFor", "ACCEPTED") != "ACCEPTED")
 
 
 def plan(workflow: Workflow) -> Call:
@@ -138,9 +145,12 @@ def watch(ids: Iterable[str], keys: Iterable[TaskKey], resume_token: str) -> Cal
 
 def answer(status: int, content: bytes) -> Any:
     """The JSON of an answer; raises what it says otherwise."""
-    if status >= 400:
+    if not 200 <= status < 300:
         raise failure(status, content)
-    answered = json.loads(content)
+    try:
+        answered = json.loads(content)
+    except ValueError:
+        raise DagBridgeError(f"what answers there is no gateway: {_shown(status, content)}") from None
     for warning in answered.get("warnings", ()) if isinstance(answered, dict) else ():
         log.warning("%s", warning)
     return answered
@@ -149,21 +159,37 @@ def answer(status: int, content: bytes) -> Any:
 def failure(status: int, content: bytes) -> DagBridgeError:
     """The exception for an answer of the gateway's, or of a proxy's before it, which has no words of ours."""
     try:
-        return from_status(json.loads(content))
-    except (ValueError, TypeError, AttributeError):
-        said = f"HTTP {status}: {content[:200].decode(errors='replace').strip() or 'no reason given'}"
-        if status in (502, 503, 504):
-            return Unavailable(f"the gateway is away ({said})", 14)
-        if status in (401, 403):
-            return Denied(f"not let in ({said})", 16)
-        if status == 404:
-            return NotFound(f"no gateway answers there ({said})", 5)
-        return DagBridgeError(said)
+        told = json.loads(content)
+        if isinstance(told["code"], int) and isinstance(told["message"], str):
+            return from_status(told)
+    except (ValueError, TypeError, KeyError):
+        pass
+    if status in (401, 403, 407):
+        return Denied(f"not let in by what is before the gateway: {_shown(status, content)}", 16)
+    # A proxy that has lost its gateway, or does not know it yet, says 404 as well as 503.
+    if status in (404, 429) or status >= 500:
+        return Unavailable(f"no gateway answers there: {_shown(status, content)}", 14)
+    return DagBridgeError(f"what answers there is no gateway: {_shown(status, content)}")
 
 
-def line(text: str | bytes) -> Any:
-    """One line of a watch; a line that says why the stream ends is raised."""
-    told = json.loads(text)
-    if "error" in told:
-        raise from_status(told["error"])
-    return told
+def _shown(status: int, content: bytes) -> str:
+    return f"HTTP {status} {content[:200].decode(errors='replace').strip()}".strip()
+
+
+class Lines:
+    """Takes a watch apart as it arrives. Lines end with a line feed and nothing else that Python may take for a line's end."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def take(self, piece: bytes) -> list[Watched]:
+        """The lines that the piece completes; one that says why the stream ends is raised."""
+        *whole, self._rest = (self._rest + piece).split(b"\n")
+        return [self._told(line) for line in whole]
+
+    @staticmethod
+    def _told(line: bytes) -> Watched:
+        told = json.loads(line)
+        if "error" in told:
+            raise from_status(told["error"])
+        return cast(Watched, told)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, cast
 
@@ -36,8 +38,17 @@ class Client:
     again for ``patience`` seconds where that cannot do anything twice; submissions are among these.
     """
 
-    def __init__(self, url: str = Connection.url, **options: Any) -> None:
-        self.connection = Connection(url, **options)
+    def __init__(
+        self,
+        url: str = Connection.url,
+        *,
+        token: str | None = None,
+        token_file: str | None = None,
+        verify: bool | str = True,
+        patience: float = Connection.patience,
+        timeout: float = Connection.timeout,
+    ) -> None:
+        self.connection = Connection(url, token, token_file, verify, patience, timeout)
         self._http = httpx.Client(**self.connection.client_options())
 
     def __enter__(self) -> Client:
@@ -53,7 +64,10 @@ class Client:
     def submit(
         self, task: Task, *, wait_for: WaitFor = "ACCEPTED", on_conflict: OnConflict = "REFUSE", if_live: IfLive = "ATTACH"
     ) -> Job:
-        """Hands in a task; when this returns the gateway has it for good. Sent again it is the same job."""
+        """Hands in a task; when this returns the gateway has it for good. Sent again it is the same job.
+
+        Another ``wait_for`` than ``ACCEPTED`` holds the answer back until the job is there, or for four fifths of ``timeout``.
+        """
         return cast(Job, self._call(calls.submit(task, wait_for, on_conflict, if_live))["job"])
 
     def submit_workflow(self, workflow: Workflow) -> Submitted:
@@ -120,52 +134,51 @@ class Client:
         self, job_id: str, stream: str = "stdout", *, offset: int = 0, tail: int = 0, follow: bool = False
     ) -> Iterator[bytes]:
         """What the program wrote, in pieces: from ``offset``, or the last ``tail`` bytes; ``follow`` until the job has ended."""
-        call = calls.logs(job_id, stream, offset, tail, follow)
-        try:
-            with self._http.stream(call.method, call.path, params=call.query, headers=self.connection.headers) as response:
-                if response.status_code >= 400:
-                    raise calls.failure(response.status_code, response.read())
-                yield from response.iter_bytes()
-        except httpx.TransportError as error:
-            raise self.connection.away(error) from error
+        # A program may be silent for as long as it likes.
+        with self._stream(
+            calls.logs(job_id, stream, offset, tail, follow), None if follow else self.connection.timeout
+        ) as response:
+            yield from response.iter_bytes()
 
     def wait(self, ids: Sequence[str], timeout: float | None = None) -> list[Job]:
         """Waits until jobs have ended, and answers with them in the order of their ids.
 
-        A gateway that is away is waited for. ``TimeoutError`` after ``timeout`` seconds.
+        A gateway that is away is waited for. ``TimeoutError`` after ``timeout`` seconds, or up to 5 s later.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = time.monotonic() + (math.inf if timeout is None else timeout)
         ended: dict[str, Job] = {}
         while open_ := [i for i in dict.fromkeys(ids) if i not in ended]:
-            if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"{len(open_)} of {len(set(ids))} jobs have not ended within {timeout:g} s")
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"{len(set(ids))} jobs have not all ended within {timeout:g} s")
             try:
-                jobs = {job["id"]: job for job in self.batch_get(open_)}
-                if unknown := [i for i in open_ if i not in jobs]:
-                    raise NotFound("there is no such job: " + ", ".join(unknown), 5)
-                ended |= {i: job for i, job in jobs.items() if job["state"] in ENDS}
-                self._follow([i for i in open_ if i not in ended], deadline)
-            except (httpx.TransportError, Unavailable) as error:
-                calls.log.info("waiting for the gateway: %s", error)
-                time.sleep(1)
+                self._look(open_, ended, deadline)
+                self._follow([i for i in open_ if i not in ended], ended, deadline)
+            except Unavailable as error:
+                calls.log.info("waiting for jobs: %s", error)
+                time.sleep(max(0.0, min(1.0, deadline - time.monotonic())))
         return [ended[i] for i in ids]
 
-    def _follow(self, ids: list[str], deadline: float | None) -> None:
+    def _look(self, ids: list[str], ended: dict[str, Job], deadline: float) -> None:
+        """Asks for jobs by batches: what a proxy lets through that keeps streams back."""
+        for i in range(0, len(ids), BATCH):
+            asked = ids[i : i + BATCH]
+            jobs = self._call(calls.batch_get(asked, ()), deadline)["jobs"]
+            if unknown := set(asked) - {job["id"] for job in jobs}:
+                raise NotFound("there is no such job: " + ", ".join(sorted(unknown)), 5)
+            ended |= {job["id"]: job for job in jobs if job["state"] in ENDS}
+
+    def _follow(self, ids: list[str], ended: dict[str, Job], deadline: float) -> None:
         """Watches until all have ended or the time is over."""
-        open_ = set(ids)
+        open_, lines = set(ids), calls.Lines()
         if not open_:
             return
-        call = calls.watch(ids, (), "")
-        with self._http.stream(
-            call.method, call.path, content=call.content, headers=self.connection.headers, timeout=SILENCE
-        ) as response:
-            if response.status_code >= 400:
-                raise calls.failure(response.status_code, response.read())
-            for text in response.iter_lines():
-                job = calls.line(text).get("job")
-                if job and job["state"] in ENDS:
-                    open_.discard(job["id"])
-                if not open_ or (deadline is not None and time.monotonic() > deadline):
+        with self._stream(calls.watch(ids, (), ""), _left(deadline, SILENCE)) as response:
+            for piece in response.iter_bytes():
+                for told in lines.take(piece):
+                    if (job := told.get("job")) and job["state"] in ENDS:
+                        ended[job["id"]] = job
+                        open_.discard(job["id"])
+                if not open_ or time.monotonic() >= deadline:
                     return
 
     def _pages(self, call: Any, name: str, filters: dict[str, Any]) -> Iterator[Any]:
@@ -176,14 +189,43 @@ class Client:
                 return
             filters = {**filters, "pageToken": page["nextPageToken"]}
 
-    def _call(self, call: Call) -> Any:
+    @contextmanager
+    def _stream(self, call: Call, silence: float | None) -> Iterator[httpx.Response]:
+        """A stream that has begun well; ``silence`` is for how many seconds it may say nothing."""
         try:
-            return tenacity.Retrying(**self.connection.retrying(call.again))(self._once, call)
+            with self._http.stream(
+                call.method,
+                call.path,
+                content=call.content,
+                params=call.query,
+                headers=self.connection.headers(call),
+                timeout=httpx.Timeout(self.connection.timeout, read=silence),
+            ) as response:
+                if response.status_code != 200:
+                    raise calls.failure(response.status_code, response.read())
+                yield response
         except httpx.TransportError as error:
             raise self.connection.away(error) from error
 
-    def _once(self, call: Call) -> Any:
+    def _call(self, call: Call, deadline: float = math.inf) -> Any:
+        retrying = tenacity.Retrying(**self.connection.retrying(call.again, _left(deadline, self.connection.patience)))
+        try:
+            return retrying(self._once, call, deadline)
+        except httpx.TransportError as error:
+            raise self.connection.away(error) from error
+
+    def _once(self, call: Call, deadline: float) -> Any:
         response = self._http.request(
-            call.method, call.path, content=call.content, params=call.query, headers=self.connection.headers
+            call.method,
+            call.path,
+            content=call.content,
+            params=call.query,
+            headers=self.connection.headers(call),
+            timeout=_left(deadline, self.connection.timeout),
         )
         return calls.answer(response.status_code, response.content)
+
+
+def _left(deadline: float, most: float) -> float:
+    """Seconds until the deadline; a little more than none, which would be no limit to some."""
+    return max(0.01, min(most, deadline - time.monotonic()))

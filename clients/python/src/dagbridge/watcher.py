@@ -1,47 +1,41 @@
 """Following many jobs over one stream.
 
-A process that waits for thousands of jobs (Airflow's triggerer) has one ``Watcher`` per gateway. It keeps one watch open; when
-jobs are added it looks at these alone and opens the watch again where it was, so that nothing is missed and nothing is told
-twice. While no watch can be had (the gateway is away, or a proxy keeps streams back), it asks for all jobs at once now and
-then. Only the newest state of a job is kept: who comes late is told that.
+A process that waits for thousands of jobs (Airflow's triggerer) has one ``Watcher`` per gateway. It keeps one watch open. When
+jobs are added it opens the watch again where it was, and asks for the present state of these alone: nothing is missed, and
+what is known is not sent again. While no watch can be had (the gateway is away, or a proxy keeps streams back) it asks for
+all jobs now and then. Everything arrives through one coroutine, in the gateway's order, so that the last told state is the last.
+
+Whoever waits is told an end, or an error; also when the watcher is closed, or fails by a fault of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import copy
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from dagbridge import calls
 from dagbridge.calls import BATCH
-from dagbridge.errors import DagBridgeError, Denied, NotFound, Unavailable
+from dagbridge.errors import DagBridgeError, Denied, InvalidArgument, NotFound, Unavailable
+from dagbridge.followers import Ends, Follower, News
 from dagbridge.types import ENDS, Job
 
 if TYPE_CHECKING:
     from dagbridge.async_client import AsyncClient
 
-#: Seconds before the watch is opened again for what was added: jobs come in crowds.
-GATHER = 0.05
-#: Seconds between two looks while no watch can be had, at first and at most.
-AWAY, AWAY_MOST = 0.5, 15.0
-#: After so many refusals in a row the token is taken for wrong.
-DENIED_MOST = 10
-
-
-class _Place:
-    """Where one job's news arrives."""
-
-    __slots__ = ("error", "job", "news")
-
-    def __init__(self) -> None:
-        self.job: Job | None = None
-        self.error: DagBridgeError | None = None
-        self.news: asyncio.Future[None] | None = None
-
-    def tell(self, job: Job | None, error: DagBridgeError | None = None) -> None:
-        self.job, self.error = job, error
-        if self.news is not None and not self.news.done():
-            self.news.set_result(None)
+#: Seconds before the watch is opened again for what was added: jobs come in crowds. Opening names all jobs, so with many it is
+#: done more seldom.
+GATHER, GATHER_PER_JOB = 0.05, 1e-4
+#: Seconds after which an opened watch that has told nothing is taken for kept back, and all jobs are asked for.
+KEPT_BACK = 5.0
+#: Seconds between two attempts while no watch can be had, at first and at most.
+AWAY, AWAY_MOST = 0.5, 5.0
+#: For so many seconds a gateway may refuse what it should not, or not let in whom it has let in before: tokens are renewed.
+REFUSED_MOST = 300.0
+#: What the gateway takes in one watch.
+JOBS_MOST, ID_MOST = 100_000, 64
 
 
 class Watcher:
@@ -49,147 +43,199 @@ class Watcher:
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._places: dict[str, set[_Place]] = {}
-        self._added: set[str] = set()
-        self._more = asyncio.Event()
+        self._followers: dict[str, list[Follower]] = {}
+        #: Followed jobs of which no state has been told since they were added.
+        self._unseen: set[str] = set()
+        #: Set when there are other jobs to follow than the open watch names.
+        self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        #: Where the watch that is open has come to; empty before its first bookmark.
+        self._closed = False
+        #: Up to where all followed jobs but the unseen ones have been told; empty: from the beginning.
         self._token = ""
+        #: Whether the gateway has ever let us in.
+        self._welcome = False
 
     def __len__(self) -> int:
         """How many jobs are followed."""
-        return len(self._places)
+        return len(self._followers)
 
-    async def changes(self, job_id: str) -> AsyncIterator[Job]:
-        """A job as it is, then whenever it has changed, until it has ended. Raises ``NotFound`` for one that is unknown."""
-        place = _Place()
-        self._add(job_id, place)
-        told: Job | None = None
+    async def changes(self, job_id: str) -> AsyncGenerator[Job, None]:
+        """A job as it is, then whenever it has changed, until it has ended. Of states in quick succession the last is told.
+
+        Raises ``NotFound`` for a job that is unknown. Who leaves early should use ``contextlib.aclosing``: until it is closed the
+        job is followed.
+        """
+        news = News()
+        self._add((job_id,), news)
         try:
             while True:
-                if place.error is not None:
-                    raise place.error
-                if place.job is not None and place.job is not told:
-                    told = place.job
-                    yield told
-                    if told["state"] in ENDS:
-                        return
-                    continue
-                place.news = asyncio.get_running_loop().create_future()
-                await place.news
-                place.news = None
+                job = await news.next()
+                yield job
+                if job["state"] in ENDS:
+                    return
         finally:
-            self._remove(job_id, place)
+            self._remove((job_id,), news)
 
     async def wait(self, job_id: str) -> Job:
         """A job once it has ended."""
-        async for job in self.changes(job_id):
-            if job["state"] in ENDS:
-                return job
-        raise AssertionError("changes end with an end")
+        return (await self.wait_all((job_id,)))[0]
+
+    async def wait_all(self, ids: Sequence[str]) -> list[Job]:
+        """Jobs once all have ended, in the order of their ids. Raises ``NotFound`` as soon as one is unknown."""
+        each = tuple(dict.fromkeys(ids))
+        ends = Ends(each)
+        self._add(each, ends)
+        try:
+            ended = await ends.all()
+        finally:
+            self._remove(each, ends)
+        return [ended[job_id] for job_id in ids]
 
     async def close(self) -> None:
-        """Ends the stream; what is waited for is waited for no longer."""
+        """Ends the stream. Whoever waits is told that it is closed."""
+        self._closed = True
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def _add(self, job_id: str, place: _Place) -> None:
-        self._places.setdefault(job_id, set()).add(place)
-        self._added.add(job_id)
-        self._more.set()
-        if self._task is None or self._task.done():
+    def _add(self, ids: Sequence[str], follower: Follower) -> None:
+        if self._closed:
+            raise DagBridgeError("the client is closed", 1)
+        # One id that the gateway refuses would end the watch of all.
+        if unknown := [i for i in ids if not (i.isascii() and 0 < len(i) <= ID_MOST)]:
+            raise NotFound("there is no such job: " + ", ".join(map(repr, unknown)), 5)
+        if len(self._followers) + len(ids) > JOBS_MOST:
+            raise DagBridgeError(f"{len(self._followers)} jobs are followed already: a watch takes {JOBS_MOST} at most", 8)
+        for job_id in ids:
+            self._followers.setdefault(job_id, []).append(follower)
+        self._unseen.update(ids)
+        self._changed.set()
+        if self._followers and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="dagbridge-watch")
 
-    def _remove(self, job_id: str, place: _Place) -> None:
-        places = self._places.get(job_id, set())
-        places.discard(place)
-        if not places:
-            self._places.pop(job_id, None)
-            self._added.discard(job_id)
-        if not self._places:
-            self._more.set()  # the stream is closed
+    def _remove(self, ids: Sequence[str], follower: Follower) -> None:
+        for job_id in ids:
+            followers = self._followers[job_id]
+            followers.remove(follower)
+            if not followers:
+                del self._followers[job_id]
+                self._unseen.discard(job_id)
+        if not self._followers:
+            self._changed.set()  # the stream is closed
 
     def _tell(self, job: Job) -> None:
-        for place in self._places.get(job["id"], ()):
-            place.tell(job)
+        self._unseen.discard(job["id"])
+        for follower in self._followers.get(job["id"], ()):
+            follower.tell(job)
 
-    def _fail(self, ids: set[str], error: DagBridgeError) -> None:
+    def _fail(self, ids: Iterable[str], error: DagBridgeError) -> None:
         for job_id in ids:
-            for place in self._places.get(job_id, ()):
-                place.tell(None, error)
+            self._unseen.discard(job_id)
+            for follower in self._followers.get(job_id, ()):
+                follower.fail(copy.copy(error))  # each raises its own
+
+    def _unknown(self, ids: Iterable[str]) -> None:
+        for job_id in ids:
+            self._fail((job_id,), NotFound(f"there is no such job: {job_id}", 5))
 
     async def _run(self) -> None:
-        """Keeps a watch as long as somebody waits."""
-        pause, denied = AWAY, 0
-        while self._places:
-            self._token, before = "", self._token
+        """Keeps a watch as long as somebody waits; when it ends, nobody waits any more."""
+        end = DagBridgeError("the client was closed while this job was waited for", 1)
+        try:
+            await self._keep()
+        except DagBridgeError as error:
+            end = error
+        except Exception as error:
+            calls.log.exception("the watch of jobs has failed")
+            end = DagBridgeError(f"the watch of jobs has failed, by a fault of this client: {error!r}", 13)
+        finally:
+            self._task, self._token = None, ""  # the next to come begins anew
+            self._fail(list(self._followers), end)
+
+    async def _keep(self) -> None:
+        """Opens one watch after the other; raises what will not pass."""
+        pause, refused = AWAY, 0.0
+        await self._crowd()
+        while self._followers:
+            told = self._token
             try:
-                await self._stream(before)
-                pause, denied = AWAY, 0
+                await self._watch()
+                pause, refused = AWAY, 0.0
             except DagBridgeError as error:
-                # OUT_OF_RANGE: the change log does not reach back so far; begin anew.
-                if error.code == 11 and before:
+                if error.code == 11 and told:  # OUT_OF_RANGE: the change log does not reach back so far; begin anew
+                    self._token = ""
                     continue
-                # A token may be renewed in its file any moment; what is wrong with the request itself stays wrong.
-                denied += isinstance(error, Denied)
-                if not isinstance(error, Unavailable | Denied) or denied > DENIED_MOST:
-                    self._fail(set(self._places), error)
-                    return
-                if self._token:  # it had begun well
-                    pause = AWAY
+                if self._token != told:  # it had begun well
+                    pause, refused = AWAY, 0.0
+                if not isinstance(error, Unavailable):
+                    now = asyncio.get_running_loop().time()
+                    refused = refused or now
+                    wrong = isinstance(error, InvalidArgument) or (isinstance(error, Denied) and not self._welcome)
+                    if wrong or now - refused > REFUSED_MOST:
+                        raise
                 calls.log.info("no watch of jobs for now: %s", error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, AWAY_MOST)
-                await self._look(set(self._places))
+                await self._look_if_possible()
 
-    async def _stream(self, token: str) -> None:
-        """One watch, from ``token`` on. Ends when there are other jobs to follow."""
-        await asyncio.sleep(GATHER)
-        self._more.clear()
-        added, self._added = self._added, set()
-        ids = list(self._places)
-        if not ids:
-            return
-        # A new watch tells the present states first. One that goes on does not: what was added is asked for once it is open.
-        unseen = added if token else set(ids)
-        lines = self._client.watch(ids, resume_token=token)
-        more = asyncio.ensure_future(self._more.wait())
-        line = asyncio.ensure_future(anext(lines))
-        try:
-            while True:
-                await asyncio.wait({line, more} if self._token else {line}, return_when=asyncio.FIRST_COMPLETED)
-                if line.done():
-                    told = await line
-                    line = asyncio.ensure_future(anext(lines))
-                    if job := told.get("job"):
-                        unseen.discard(job["id"])
-                        self._tell(job)
-                    if here := told.get("resumeToken"):
-                        opened, self._token = not self._token, here
-                        if opened:
-                            await self._look(unseen)
-                elif self._token:
-                    return
-        except StopAsyncIteration:
-            raise Unavailable("the watch ended", 14) from None
-        finally:
-            more.cancel()
-            line.cancel()
-            await asyncio.gather(line, more, return_exceptions=True)
-            await lines.aclose()
+    async def _watch(self) -> None:
+        """One watch, from the token on. Ends when there are other jobs to follow."""
+        self._changed.clear()
+        ids = list(self._followers)
+        # A fresh watch tells all present states before its first bookmark: what has got none by then is unknown.
+        fresh, opened, unknown = not self._token, False, set(ids)
+        async with aclosing(self._client._watched(ids, self._token)) as pieces:
+            piece = asyncio.ensure_future(anext(pieces))
+            others = asyncio.ensure_future(self._crowd())
+            try:
+                while True:
+                    await asyncio.wait(
+                        {piece, others} if opened else {piece},
+                        timeout=None if opened else KEPT_BACK,
+                        return_when=asyncio.FIRST_COMPLETED,
+                    )
+                    if piece.done():
+                        for told in piece.result():
+                            if job := told.get("job"):
+                                unknown.discard(job["id"])
+                                self._tell(job)
+                            if here := told.get("resumeToken"):
+                                self._token = here
+                                if not opened:
+                                    opened = self._welcome = True
+                                    # One that goes on tells changes alone; what was added is asked for now that none is missed.
+                                    self._unknown(unknown) if fresh else await self._look(self._unseen.intersection(ids))
+                        piece = asyncio.ensure_future(anext(pieces))
+                    elif not opened:
+                        await self._look(list(self._followers))
+                    if opened and others.done():
+                        return
+            except StopAsyncIteration:
+                raise Unavailable("the watch ended", 14) from None
+            finally:
+                others.cancel()
+                piece.cancel()
+                await asyncio.gather(piece, others, return_exceptions=True)
 
-    async def _look(self, ids: set[str]) -> None:
-        """Asks for jobs by a batch, and tells of those that there are not."""
+    async def _crowd(self) -> None:
+        """Returns when there are other jobs to follow, with those that come at the same time."""
+        await self._changed.wait()
+        await asyncio.sleep(max(GATHER, GATHER_PER_JOB * len(self._followers)))
+
+    async def _look(self, ids: Iterable[str]) -> None:
+        """Asks for jobs by batches, and tells of those that there are not."""
+        wanted = list(ids)
+        for i in range(0, len(wanted), BATCH):
+            asked = wanted[i : i + BATCH]
+            jobs = await self._client.batch_get(asked)
+            for job in jobs:
+                self._tell(job)
+            self._unknown(set(asked) - {job["id"] for job in jobs})
+        self._welcome = True
+
+    async def _look_if_possible(self) -> None:
         try:
-            known = list(ids)
-            for i in range(0, len(known), BATCH):
-                asked = set(known[i : i + BATCH])
-                for job in await self._client.batch_get(list(asked)):
-                    asked.discard(job["id"])
-                    self._tell(job)
-                for unknown in asked:
-                    self._fail({unknown}, NotFound(f"there is no such job: {unknown}", 5))
-        except Unavailable:
-            return  # the next stream or look tells
+            await self._look(list(self._followers))
+        except DagBridgeError as error:
+            calls.log.debug("no look at jobs either: %s", error)
