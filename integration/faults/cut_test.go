@@ -115,6 +115,7 @@ func clearAway(t *testing.T, c *slurmtest.Cluster, tokens map[string]bool) int {
 	var waiting []string
 	var other string
 	still := !poll(patience, func() bool {
+		tend(t, c) // what Slurm starts later by itself
 		waiting, other = waiting[:0], ""
 		for line := range strings.Lines(c.Run(t, "squeue", "-h", "-a", "-r", "-o", "%i %r %j")) {
 			fields := strings.Fields(line)
