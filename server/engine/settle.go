@@ -46,7 +46,7 @@ func (t *txn) attemptEnded(n *node, id string, obs backend.Observation, end endi
 	case obs.Reason == reasonDuplicate:
 		t.forget(n, obs)
 		return
-	case obs.Reason == reasonMarked:
+	case obs.Reason == reasonMarked && rec.GetRefused() == "":
 		t.note(id, obs)
 		t.renew(n, id, "RESUBMITTED", "native job "+obs.Ref.ID+" came to light when its token was no longer to start; it ran nothing, and another is submitted", 0)
 		return

@@ -377,6 +377,9 @@ func (s *sim) tell(obs backend.Observation, j simJob) backend.Observation {
 	}
 	key := markerKey(j.token, j.position)
 	_, started := s.start[key]
+	if j.state == dagbridgev1.Job_CANCELLED && j.reason == "CANCELLED" && j.startAt.IsZero() && s.cancelled[key] {
+		obs.Reason = reasonMarked
+	}
 	if obs.Refused = j.refused && !started; j.refused && started && s.start[key].nativeID == j.id {
 		return backend.Observation{Ref: obs.Ref, Position: obs.Position, Gone: true, Started: true}
 	}

@@ -111,6 +111,7 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 	case o.Reason == "" && r.inVain() && (b.startForgotten(o, k) || b.refusedByNode(o, k, r)):
 	case o.State == dagbridgev1.Job_CANCELLED, o.Infrastructure, o.Reason == "TIMEOUT":
 		b.forgotten(o, k)
+		b.markedFirst(o, k)
 	case o.Reason == "":
 		b.explain(o, k)
 	}
@@ -125,6 +126,17 @@ func (b *Backend) forgotten(o *backend.Observation, k backend.Known) {
 		message := "Slurm calls it " + cmp.Or(o.Reason, o.State.String()) + "; its exit marker says that it had succeeded before"
 		m.observe(o)
 		o.Reason, o.Infrastructure, o.Message, o.Signal = "", false, message, nil
+	}
+}
+
+// markedFirst: it was cancelled before it started, by the order that left the mark: perhaps not because anybody wanted an end,
+// but because another token was to follow one that seemed to be gone.
+func (b *Backend) markedFirst(o *backend.Observation, k backend.Known) {
+	if o.State != dagbridgev1.Job_CANCELLED || o.Reason != "" || !o.StartTime.IsZero() {
+		return
+	}
+	if mark, err := b.readFile(k.Job, slurm.CancelMark(b.siteOf(k.Job), k.Job.GetId(), k.Ref.Token, o.Position), 0); mark != nil && err == nil {
+		o.Reason = reasonMarked
 	}
 }
 

@@ -559,6 +559,26 @@ func TestAJobThatItsNodeMayHaveRefused(t *testing.T) {
 	}
 }
 
+// Before a token is followed by another it is marked, and what may still bear it is cancelled. That is no end that anybody wanted.
+func TestAJobThatWasCancelledSinceItWasMarkedSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		node, want string
+		mark       bool
+	}{{"", reasonMarked, true}, {"", "", false}, {"n1", "", true}} {
+		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
+			r.words, r.node, r.start, r.end, r.killed = []string{"CANCELLED"}, c.node, ref.SubmitTime, ref.SubmitTime.Add(time.Minute), true
+		})}})
+		if c.mark {
+			marker(t, slurm.CancelMark(b.site, job.Id, token, -1), "")
+		}
+		told, err := look(t, b, knownJob)
+		require.NoError(t, err)
+		require.Equal(t, dagbridgev1.Job_CANCELLED, told[-1].State)
+		require.Equal(t, c.want, told[-1].Reason, "%v", c)
+	}
+}
+
 // Accounting writes off what slurmctld has lost.
 func TestWhatAccountingWritesOffWasNotCancelled(t *testing.T) {
 	t.Parallel()
