@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import cached_property
 from types import TracebackType
@@ -168,13 +168,16 @@ class AsyncClient:
                 if told := lines.take(piece):
                     yield told
 
-    async def wait(self, ids: Sequence[str], timeout: float | None = None) -> list[Job]:
+    async def wait(
+        self, ids: Sequence[str], timeout: float | None = None, tell: Callable[[Job], None] | None = None
+    ) -> list[Job]:
         """Waits until jobs have ended, and answers with them in the order of their ids.
 
-        A gateway that is away is waited for. ``TimeoutError`` after ``timeout`` seconds.
+        ``tell`` is called with each job as it is, and whenever it may have changed. A gateway that is away is waited for.
+        ``TimeoutError`` after ``timeout`` seconds.
         """
         try:
-            return await asyncio.wait_for(self.watcher.wait_all(ids), timeout)
+            return await asyncio.wait_for(self.watcher.wait_all(ids, tell), timeout)
         except asyncio.TimeoutError:  # before Python 3.11 it is not TimeoutError
             raise TimeoutError(f"{len(set(ids))} jobs have not all ended within {timeout:g} s") from None
 

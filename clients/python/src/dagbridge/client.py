@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, cast
@@ -140,10 +140,11 @@ class Client:
         ) as response:
             yield from response.iter_bytes()
 
-    def wait(self, ids: Sequence[str], timeout: float | None = None) -> list[Job]:
+    def wait(self, ids: Sequence[str], timeout: float | None = None, tell: Callable[[Job], None] | None = None) -> list[Job]:
         """Waits until jobs have ended, and answers with them in the order of their ids.
 
-        A gateway that is away is waited for. ``TimeoutError`` after ``timeout`` seconds, or up to 5 s later.
+        ``tell`` is called with each job as it is, and whenever it may have changed. A gateway that is away is waited for.
+        ``TimeoutError`` after ``timeout`` seconds, or up to 5 s later.
         """
         deadline = time.monotonic() + (math.inf if timeout is None else timeout)
         ended: dict[str, Job] = {}
@@ -151,23 +152,27 @@ class Client:
             if time.monotonic() >= deadline:
                 raise TimeoutError(f"{len(set(ids))} jobs have not all ended within {timeout:g} s")
             try:
-                self._look(open_, ended, deadline)
-                self._follow([i for i in open_ if i not in ended], ended, deadline)
+                self._look(open_, ended, deadline, tell)
+                self._follow([i for i in open_ if i not in ended], ended, deadline, tell)
             except Unavailable as error:
                 calls.log.info("waiting for jobs: %s", error)
                 time.sleep(max(0.0, min(1.0, deadline - time.monotonic())))
         return [ended[i] for i in ids]
 
-    def _look(self, ids: list[str], ended: dict[str, Job], deadline: float) -> None:
+    def _look(self, ids: list[str], ended: dict[str, Job], deadline: float, tell: Callable[[Job], None] | None) -> None:
         """Asks for jobs by batches: what a proxy lets through that keeps streams back."""
         for i in range(0, len(ids), BATCH):
             asked = ids[i : i + BATCH]
             jobs = self._call(calls.batch_get(asked, ()), deadline)["jobs"]
             if unknown := set(asked) - {job["id"] for job in jobs}:
                 raise NotFound("there is no such job: " + ", ".join(sorted(unknown)), 5)
-            ended |= {job["id"]: job for job in jobs if job["state"] in ENDS}
+            for job in jobs:
+                if tell:
+                    tell(job)
+                if job["state"] in ENDS:
+                    ended[job["id"]] = job
 
-    def _follow(self, ids: list[str], ended: dict[str, Job], deadline: float) -> None:
+    def _follow(self, ids: list[str], ended: dict[str, Job], deadline: float, tell: Callable[[Job], None] | None) -> None:
         """Watches until all have ended or the time is over."""
         open_, lines = set(ids), calls.Lines()
         if not open_:
@@ -175,7 +180,11 @@ class Client:
         with self._stream(calls.watch(ids, (), ""), _left(deadline, SILENCE)) as response:
             for piece in response.iter_bytes():
                 for told in lines.take(piece):
-                    if (job := told.get("job")) and job["state"] in ENDS:
+                    if not (job := told.get("job")):
+                        continue
+                    if tell:
+                        tell(job)
+                    if job["state"] in ENDS:
                         ended[job["id"]] = job
                         open_.discard(job["id"])
                 if not open_ or time.monotonic() >= deadline:

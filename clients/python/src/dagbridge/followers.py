@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from dagbridge.errors import DagBridgeError
@@ -67,17 +67,20 @@ class News:
 
 
 class Ends:
-    """The ends of some jobs, for one who waits for all of them."""
+    """The ends of some jobs, for one who waits for all of them, and may want to hear of what comes before."""
 
-    __slots__ = ("_done", "_ended", "_open")
+    __slots__ = ("_done", "_ended", "_hear", "_open")
 
-    def __init__(self, ids: Iterable[str]) -> None:
+    def __init__(self, ids: Iterable[str], hear: Callable[[Job], None] | None) -> None:
         self._open = set(ids)
+        self._hear = hear
         self._ended: dict[str, Job] = {}
         self._done: asyncio.Future[DagBridgeError | None] = asyncio.get_running_loop().create_future()
 
     def tell(self, job: Job) -> None:
         """Counts ends."""
+        if self._hear is not None:
+            self._hear(job)
         if job["state"] in ENDS and job["id"] in self._open:
             self._open.discard(job["id"])
             self._ended[job["id"]] = job

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -80,10 +80,13 @@ class Watcher:
         """A job once it has ended."""
         return (await self.wait_all((job_id,)))[0]
 
-    async def wait_all(self, ids: Sequence[str]) -> list[Job]:
-        """Jobs once all have ended, in the order of their ids. Raises ``NotFound`` as soon as one is unknown."""
+    async def wait_all(self, ids: Sequence[str], tell: Callable[[Job], None] | None = None) -> list[Job]:
+        """Jobs once all have ended, in the order of their ids. Raises ``NotFound`` as soon as one is unknown.
+
+        ``tell`` is called with each job as it is, and whenever it may have changed.
+        """
         each = tuple(dict.fromkeys(ids))
-        ends = Ends(each)
+        ends = Ends(each, tell)
         self._add(each, ends)
         try:
             ended = await ends.all()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import MakeTask
 
-from dagbridge import AsyncClient, Client, FailedPrecondition, NotFound
+from dagbridge import AsyncClient, Client, FailedPrecondition, Job, NotFound
 
 
 def methods(kind: type) -> dict[str, inspect.Signature]:
@@ -156,6 +157,20 @@ async def test_a_wait_has_its_time(bridge: Any, make_task: MakeTask) -> None:
     await bridge.cancel(job["id"])
     assert [j["state"] for j in await bridge.wait([job["id"], job["id"]], timeout=math.inf)] == ["CANCELLED"] * 2
     assert await bridge.wait([]) == []
+
+
+async def test_who_waits_hears_of_what_comes_before_the_end(bridge: Any, make_task: MakeTask, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    def tell(job: Job) -> None:
+        if job["state"] == "RUNNING":
+            (tmp_path / "go").touch()
+        heard.append(job["state"])
+
+    job = await bridge.submit(make_task(f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"))
+    await bridge.wait([job["id"]], tell=tell)
+    assert "RUNNING" in heard
+    assert heard[-1] == "SUCCEEDED"
 
 
 async def test_a_held_answer_comes_in_time(connect: Any, gateway: Any, make_task: MakeTask) -> None:

@@ -1,0 +1,78 @@
+"""A job as Airflow's users meet it: a line in the log, an XCom, the sentence of a failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dagbridge import Job
+
+#: The XCom that says which job a task has become: ``{"id", "native_id", "cluster", "state", "exit_code"}``.
+JOB_KEY = "dagbridge_job"
+
+
+def xcom(job: Job) -> dict[str, Any]:
+    """The XCom ``dagbridge_job``; what is not known yet is None. Native ids stay text inside an object."""
+    return {
+        "id": job["id"],
+        "native_id": job.get("nativeId") or None,
+        "cluster": job.get("cluster") or None,
+        "state": job["state"],
+        "exit_code": job.get("exitCode"),
+    }
+
+
+def outputs(job: Job) -> Any:
+    """The task's return value: the outputs, or the one that is called ``return_value``; None when there are none."""
+    values = job.get("outputs") or {}
+    return values.get("return_value", values or None)
+
+
+def name(job: Job) -> str:
+    """``job 1234 on hpc``, or what there is of it."""
+    return f"job {job.get('nativeId') or job['id']}" + (f" on {job['cluster']}" if job.get("cluster") else "")
+
+
+def label(job: Job) -> str:
+    """The task's name with its map index."""
+    key = job["key"]
+    return str(key.get("task", "")) + "".join(f"[{i}]" for i in key.get("mapIndex", ()))
+
+
+def line(job: Job) -> str:
+    """One line for the log."""
+    why = ": ".join(word for word in (job.get("reason"), job.get("message")) if word)
+    return f"{label(job)}, {name(job)}: {job['state']}" + (f" ({why})" if why else "")
+
+
+def teller(tell: Callable[[str], None]) -> Callable[[Job], None]:
+    """Tells a line for each change of a job that a reader can see."""
+    told: dict[str, str] = {}
+
+    def on_change(job: Job) -> None:
+        if told.get(job["id"]) != (text := line(job)):
+            told[job["id"]] = text
+            tell(text)
+
+    return on_change
+
+
+_WHAT = {
+    "FAILED": "failed",
+    "CANCELLED": "was cancelled",
+    "LOST": "is lost: it had started, and is gone without a word about its end",
+    "UPSTREAM_FAILED": "did not run",
+    "SKIPPED": "was skipped",
+}
+
+
+def failure(job: Job, stderr: str = "") -> str:
+    """Why a job did not succeed: the scheduler's reason, the exit code and the last lines of stderr."""
+    said = [f"{label(job)}: {name(job)} {_WHAT.get(job['state'], job['state'])}"]
+    said += [word for word in (job.get("reason"), job.get("message")) if word]
+    if job.get("exitCode") and f"exit code {job['exitCode']}" not in said[-1]:
+        said.append(f"exit code {job['exitCode']}")
+    text = ". ".join(word.rstrip(".") for word in said) + "."
+    return text + (f"\nThe last lines of its stderr:\n{stderr}" if stderr else "")

@@ -1,0 +1,111 @@
+"""What waits for jobs in the triggerer.
+
+All triggers of a process share one client and one stream for each gateway. A trigger may be run again anywhere at any time:
+it submits nothing, and it cancels only when a person has acted on the task. Its keyword arguments are stored in Airflow's
+database, so they hold a connection's id and never a token, and those that another version of this package stored are taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
+
+from dagbridge.airflow import job as jobs_
+from dagbridge.airflow.hooks import DagBridgeHook
+
+if TYPE_CHECKING:
+    from dagbridge import AsyncClient, Job
+
+
+class DagBridgeJobTrigger(BaseTrigger):
+    """Waits until jobs have ended, and tells their changes in the task's log.
+
+    The event is ``{"job_ids": [...], "timed_out": bool, "error": str | None}``: who resumes asks the gateway for the rest.
+
+    :param dagbridge_conn_id: the connection.
+    :param job_ids: the jobs.
+    :param on_kill: ``"cancel"`` or ``"leave"``: what becomes of the jobs when a person marks or clears the deferred task.
+    :param deadline: Unix time at which the task's time is over; the jobs are then cancelled, unless they are to be left.
+    :param not_before: Unix time before which no event may resume the task on a worker, see ``BaseDagBridgeOperator``.
+    :param ends: the task may end here when its one job has succeeded: ``{"log_bytes": int, "return_value": bool}``.
+    """
+
+    def __init__(
+        self,
+        dagbridge_conn_id: str,
+        job_ids: list[str],
+        on_kill: str = "cancel",
+        deadline: float | None = None,
+        not_before: float = 0.0,
+        ends: dict[str, Any] | None = None,
+        **later: Any,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.dagbridge_conn_id = dagbridge_conn_id
+        self.job_ids = job_ids
+        self.kill = on_kill
+        self.deadline = deadline
+        self.not_before = not_before
+        self.ends = ends
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """What Airflow stores."""
+        return "dagbridge.airflow.triggers.DagBridgeJobTrigger", {
+            "dagbridge_conn_id": self.dagbridge_conn_id,
+            "job_ids": self.job_ids,
+            "on_kill": self.kill,
+            "deadline": self.deadline,
+            "not_before": self.not_before,
+            "ends": self.ends,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yields one event."""
+        from dagbridge import DagBridgeError
+
+        error = None
+        timed_out = False
+        try:
+            client = await DagBridgeHook(self.dagbridge_conn_id).get_async_client()
+            left = None if self.deadline is None else max(0.0, self.deadline - time.time())
+            try:
+                ended = await client.wait(self.job_ids, left, jobs_.teller(self.log.info))
+            except TimeoutError:
+                timed_out = True
+                await self._cancel(client)
+            else:
+                if self.ends is not None and len(ended) == 1 and ended[0]["state"] == "SUCCEEDED":
+                    yield await self._success(client, ended[0])
+                    return
+        except DagBridgeError as refused:
+            error = str(refused)
+        await asyncio.sleep(max(0.0, self.not_before - time.time()))
+        yield TriggerEvent(  # type: ignore[no-untyped-call]
+            {"job_ids": self.job_ids, "timed_out": timed_out, "error": error}
+        )
+
+    async def _success(self, client: AsyncClient, job: Job) -> TriggerEvent:
+        """Ends the task without a worker: its log and its XComs are what a worker would have left."""
+        assert self.ends is not None
+        job = await client.get(job["id"])
+        piece = b"".join([p async for p in client.logs(job["id"], tail=self.ends["log_bytes"])])
+        for number, text in enumerate(piece.decode(errors="replace").splitlines()):
+            self.log.info("%s", text)
+            if number % 100 == 99:
+                await asyncio.sleep(0)  # others run in this loop as well
+        xcoms: dict[str, Any] = {jobs_.JOB_KEY: jobs_.xcom(job)}
+        if self.ends["return_value"] and (value := jobs_.outputs(job)) is not None:
+            xcoms["return_value"] = value
+        return TaskSuccessEvent(xcoms=xcoms)
+
+    async def _cancel(self, client: AsyncClient) -> None:
+        if self.kill == "cancel":
+            await client.batch_cancel(self.job_ids)
+
+    async def on_kill(self) -> None:
+        """Airflow 3.3 and later: a person has marked or cleared the task."""
+        await self._cancel(await DagBridgeHook(self.dagbridge_conn_id).get_async_client())
