@@ -5,8 +5,11 @@ It keeps its ports when it is killed and started again, as a site's does.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[3]
@@ -24,11 +27,17 @@ class Gateway:
     """A gateway with the cluster "here"; its folder holds its configuration, data and log. Made stopped."""
 
     def __init__(
-        self, binary: Path, folder: Path, *, clusters: str = "[{name: here, local: {}}]", listen: str = "", more: str = ""
+        self,
+        binary: Path,
+        folder: Path,
+        *,
+        clusters: str = "[{name: here, local: {}}]",
+        listen: str = "",
+        tokens: Sequence[str] = (),
     ) -> None:
-        """``clusters`` is YAML; ``listen`` is more of that map (``tls: {...}``), ``more`` more lines of the configuration."""
+        """``clusters`` is YAML; ``listen`` more of that map (``tls: {...}``); ``tokens`` are their own names."""
         self._binary, self._folder = binary, folder
-        self._clusters, self._listen, self._more = clusters, listen, more
+        self._clusters, self._listen, self._tokens = clusters, listen, tokens
         self._process: subprocess.Popen[str] | None = None
         self._ports = ("0", "0")
         self._scheme = "https" if "tls:" in listen else "http"
@@ -51,6 +60,16 @@ class Gateway:
         return self._process.pid
 
     @property
+    def runs(self) -> bool:
+        """Whether it has been started and not killed since."""
+        return self._process is not None
+
+    @property
+    def data(self) -> Path:
+        """The folder of its store."""
+        return self._folder / "data"
+
+    @property
     def log(self) -> str:
         """What it has said so far."""
         return (self._folder / "log").read_text()
@@ -61,7 +80,10 @@ class Gateway:
         grpc, http = self._ports
         listen = ", ".join(filter(None, [f'grpc: "127.0.0.1:{grpc}", http: "127.0.0.1:{http}"', self._listen]))
         config = self._folder / "dagbridge.yaml"
-        config.write_text(f"listen: {{{listen}}}\ndata: {self._folder / 'data'}\nclusters: {self._clusters}\n{self._more}\n")
+        tokens = [{"name": token, "sha256": hashlib.sha256(token.encode()).hexdigest()} for token in self._tokens]
+        config.write_text(
+            f"listen: {{{listen}}}\ndata: {self.data}\nclusters: {self._clusters}\nauth: {json.dumps({'tokens': tokens})}\n"
+        )
         with (self._folder / "log").open("a") as log:
             self._process = subprocess.Popen(
                 [self._binary, "serve", "--config", config], stdout=subprocess.PIPE, stderr=log, text=True
@@ -79,6 +101,10 @@ class Gateway:
             self._process.kill()
             self._process.communicate()
             self._process = None
+
+    def backup(self, file: Path) -> None:
+        """Copies its store, as it is now."""
+        subprocess.run([self._binary, "backup", "--http", f"127.0.0.1:{self.port}", file], check=True, capture_output=True)
 
     def __enter__(self) -> Gateway:
         self.start()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import uuid
-from collections.abc import AsyncIterator, Callable
-from functools import partial
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from both import Connect, MakeTask, Threaded
 from gateway import Gateway
 
 from dagbridge import AsyncClient, Client, Task
-
-MakeTask = Callable[..., Task]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,23 +33,19 @@ def make_task() -> MakeTask:
     return make
 
 
-class Threaded:
-    """The blocking client with the methods of the other one, so that a test is written once for both."""
+@pytest.fixture(scope="session")
+def mortal(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The one behind ``own``."""
+    with Gateway(binary, tmp_path_factory.mktemp("mortal")) as gateway:
+        yield gateway
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self.client, name)
-        if inspect.isgeneratorfunction(method):
-            return partial(self._each, method)
-        return partial(asyncio.to_thread, method)
-
-    async def _each(self, method: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:
-        pieces = method(*args, **options)
-        end = object()
-        while (piece := await asyncio.to_thread(next, pieces, end)) is not end:
-            yield piece
+@pytest.fixture
+def own(mortal: Gateway) -> Gateway:
+    """A gateway that nobody else uses meanwhile: it may be killed."""
+    if not mortal.runs:
+        mortal.start()
+    return mortal
 
 
 @pytest.fixture(params=[Client, AsyncClient])
@@ -63,7 +55,7 @@ def kind(request: pytest.FixtureRequest) -> type[Client] | type[AsyncClient]:
 
 
 @pytest.fixture
-async def connect(kind: type[Client] | type[AsyncClient]) -> AsyncIterator[Callable[..., Any]]:
+async def connect(kind: type[Client] | type[AsyncClient]) -> AsyncIterator[Connect]:
     """Makes clients of either kind, with the methods of ``AsyncClient``."""
     made: list[Any] = []
 
@@ -80,6 +72,6 @@ async def connect(kind: type[Client] | type[AsyncClient]) -> AsyncIterator[Calla
 
 
 @pytest.fixture
-def bridge(connect: Callable[..., Any], gateway: Gateway) -> Any:
+def bridge(connect: Connect, gateway: Gateway) -> Any:
     """Either client, before the common gateway."""
     return connect(gateway.url)

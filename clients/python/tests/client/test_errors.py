@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeTask
+from both import MakeTask
 
 from dagbridge import (
     AlreadyExists,
@@ -84,7 +84,7 @@ class Stranger:
 @pytest.fixture
 def stranger() -> Iterator[Stranger]:
     stranger = Stranger()
-    thread = threading.Thread(target=stranger.server.serve_forever)
+    thread = threading.Thread(target=stranger.server.serve_forever, args=(0.01,))
     thread.start()
     yield stranger
     stranger.server.shutdown()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeTask
+from both import MakeTask
 
 from dagbridge import AsyncClient, Client, FailedPrecondition, Job, NotFound
 
