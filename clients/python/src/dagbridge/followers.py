@@ -75,26 +75,31 @@ class Ends:
         self._open = set(ids)
         self._hear = hear
         self._ended: dict[str, Job] = {}
-        self._done: asyncio.Future[DagBridgeError | None] = asyncio.get_running_loop().create_future()
+        self._done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        if not self._open:
+            self._done.set_result(None)
 
     def tell(self, job: Job) -> None:
         """Counts ends."""
-        if self._hear is not None:
-            self._hear(job)
+        if self._hear is not None and not self._done.done():
+            try:
+                self._hear(job)
+            except Exception as error:  # it is the listener's own, and must not end the watch of all others
+                self._done.set_result(error)
         if job["state"] in ENDS and job["id"] in self._open:
             self._open.discard(job["id"])
             self._ended[job["id"]] = job
             if not self._open and not self._done.done():
                 self._done.set_result(None)
 
-    def fail(self, error: DagBridgeError) -> None:
+    def fail(self, error: Exception) -> None:
         """One that will not end is enough."""
         if not self._done.done():
             self._done.set_result(error)
 
     async def all(self) -> dict[str, Job]:
         """All of them by id, or the first failure."""
-        error = await self._done if self._open else None
+        error = await self._done
         if error is not None:
             raise error
         return self._ended

@@ -281,6 +281,24 @@ async def test_a_fault_of_the_watcher_is_told(bridge: AsyncClient, crowd: Crowd,
     assert [job["state"] for job in await bridge.wait(ids)] == ["CANCELLED"] * 2
 
 
+async def test_a_listener_that_fails_harms_nobody_else(bridge: AsyncClient, crowd: Crowd) -> None:
+    ids = crowd.make(2)
+    (other,) = follow(bridge, ids[:1])
+    told: list[Job] = []
+
+    def listener(job: Job) -> None:
+        told.append(job)
+        if job["state"] != "ACCEPTED":
+            raise ZeroDivisionError
+
+    waiting = asyncio.create_task(bridge.wait(ids, tell=listener))
+    await until(lambda: len(told) == 2)
+    crowd.end(ids)
+    with pytest.raises(ZeroDivisionError):
+        await waiting
+    assert (await other)["state"] == "CANCELLED"
+
+
 async def test_closing_is_told(own: Gateway, crowd: Crowd) -> None:
     ids = crowd.make(2)
     bridge = AsyncClient(own.url)
