@@ -75,10 +75,14 @@ class DagBridgeHook(BaseHook):
         """Which Airflow this is to the gateway."""
         return str(self.extra.get("deployment", "default"))
 
+    @property
+    def link_base(self) -> str:
+        """What links to the gateway begin with; people may reach it by another address than the workers do."""
+        return str(self.extra.get("link_base", self.settings.url)).rstrip("/")
+
     def link(self, job: Job) -> str:
         """Where a person reads about a job: its own address if it has one, else the gateway's."""
-        base = str(self.extra.get("link_base", self.settings.url)).rstrip("/")
-        return job.get("url") or f"{base}/v1/jobs/{job['id']}"
+        return job.get("url") or f"{self.link_base}/v1/jobs/{job['id']}"
 
     @cached_property
     def _client(self) -> Client:

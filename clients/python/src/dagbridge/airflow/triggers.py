@@ -1,8 +1,9 @@
 """What waits for jobs in the triggerer.
 
 All triggers of a process share one client and one stream for each gateway. A trigger may be run again anywhere at any time:
-it submits nothing, and it cancels only when a person has acted on the task. Its keyword arguments are stored in Airflow's
-database, so they hold a connection's id and never a token, and those that another version of this package stored are taken.
+it submits nothing, and it cancels only when a person has acted on the task, or the task's time is over. Its keyword arguments
+are stored in Airflow's database, so they hold a connection's id and never a token, and those that another version of this
+package stored are taken.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class DagBridgeJobTrigger(BaseTrigger):
         self.deadline = deadline
         self.not_before = not_before
         self.ends = ends
+        self._fired = False
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """What Airflow stores."""
@@ -79,11 +81,14 @@ class DagBridgeJobTrigger(BaseTrigger):
                 await self._cancel(client)
             else:
                 if self.ends is not None and len(ended) == 1 and ended[0]["state"] == "SUCCEEDED":
-                    yield await self._success(client, ended[0])
+                    event = await self._success(client, ended[0])
+                    self._fired = True
+                    yield event
                     return
         except DagBridgeError as refused:
             error = str(refused)
         await asyncio.sleep(max(0.0, self.not_before - time.time()))
+        self._fired = True
         yield TriggerEvent(  # type: ignore[no-untyped-call]
             {"job_ids": self.job_ids, "timed_out": timed_out, "error": error}
         )
@@ -108,4 +113,41 @@ class DagBridgeJobTrigger(BaseTrigger):
 
     async def on_kill(self) -> None:
         """Airflow 3.3 and later: a person has marked or cleared the task."""
-        await self._cancel(await DagBridgeHook(self.dagbridge_conn_id).get_async_client())
+        client = await DagBridgeHook(self.dagbridge_conn_id).get_async_client()
+        # After a clear the next try may have come first, and have gone on with the job.
+        for job in await client.batch_get(self.job_ids) if self.kill == "cancel" else ():
+            if not await _taken_over(client, job):
+                await client.cancel(job["id"])
+
+    async def cleanup(self) -> None:
+        """Called whenever the trigger ends, also when the triggerer is stopped.
+
+        Airflow 2 says in no other way that a person has acted on the task: then it waits for this trigger no longer.
+        """
+        if self._fired or hasattr(BaseTrigger, "on_kill") or self.task_instance is None:
+            return
+        if not await asyncio.to_thread(_waits, self.task_instance, self.trigger_id):
+            self.log.info("The task no longer waits.")
+            await self.on_kill()
+
+
+async def _taken_over(client: AsyncClient, job: Job) -> bool:
+    """Whether the job goes by the name of a later try as well."""
+    from dagbridge import NotFound
+
+    try:
+        return (await client.lookup(job["key"], job.get("tryNumber", 1) + 1))["id"] == job["id"]
+    except NotFound:
+        return False
+
+
+def _waits(ti: Any, trigger_id: Any) -> bool:
+    """Whether a task instance of Airflow 2 is still deferred to this trigger."""
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        found = session.query(TaskInstance.state, TaskInstance.trigger_id).filter_by(
+            dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index
+        )
+        return tuple(found.one_or_none() or ()) == ("deferred", trigger_id)
