@@ -43,8 +43,10 @@ test-unit: vet ## the unit tests alone: nothing but Go is needed
 
 # The environments are made when they are absent: environment.sh prints where.
 .PHONY: test-python
-test-python: lint-python ## the Python client against a gateway of this machine
-	cd clients/python && "$$(./environment.sh dev)/bin/pytest" -q tests/client
+test-python: lint-python ## the Python client against a gateway of this machine, its wheel, and the provider in both Airflows
+	cd clients/python && "$$(./environment.sh dev)/bin/pytest" -q tests/client tests/package
+	cd clients/python && "$$(./environment.sh airflow-3.3)/bin/pytest" -q tests/airflow
+	cd clients/python && "$$(./environment.sh airflow-2.11)/bin/pytest" -q tests/airflow
 
 .PHONY: lint-python
 lint-python: # mypy needs Airflow to know its types
@@ -60,6 +62,7 @@ pins: ## pin the newest of what the Python tests need (clients/python/requiremen
 .PHONY: test-all
 test-all: verify test ## what test does, then the long runs: every release of Slurm, more histories, more kills, fuzzing
 	$(GO) test -timeout 6h -count 1 -run TestModel ./server/engine -rapid.checks=100000
+	DAGBRIDGE_LONG=1 $(MAKE) test-python
 	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 -parallel 8 $(INTEGRATION)
 	@for package in $$(grep -rl '^func Fuzz' --include '*_test.go' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -h '^func Fuzz' $$package/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
