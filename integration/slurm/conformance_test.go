@@ -2,6 +2,7 @@ package slurmtest_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,7 +98,7 @@ func failNode(t *testing.T, c *slurmtest.Cluster, node string) {
 	t.Cleanup(func() {
 		require.Eventually(t, func() bool {
 			if strings.HasPrefix(c.Run(t, "sinfo", "-h", "-n", node, "-o", "%T"), "down") {
-				c.Run(t, "scontrol", "update", "NodeName="+node, "State=RESUME")
+				_ = exec.Command(filepath.Join(c.Bin(), "scontrol"), "update", "NodeName="+node, "State=RESUME").Run()
 				return false
 			}
 			return true

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,8 +99,9 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 	o.EndTime = r.end
 	switch {
 	case o.State == dagbridgev1.Job_CANCELLED:
-		// how the program took the signal is told in one answer of Slurm's and not in another
-		if r.reason == reasonDependency || r.reason == reasonNeverSatisfied {
+		// How the program took the signal is told in one answer of Slurm's and not in another. A reason that is older than
+		// the start says nothing of the end.
+		if r.node == "" && (r.reason == reasonDependency || r.reason == reasonNeverSatisfied) {
 			o.Reason = "DEPENDENCY"
 		}
 	case o.State == dagbridgev1.Job_SUCCEEDED || r.exit != nil && *r.exit != 0:
@@ -141,10 +143,12 @@ func (b *Backend) markedFirst(o *backend.Observation, k backend.Known) {
 }
 
 // inVain: it had no time to run at all. After a start that it forgot, slurmctld starts a job once more; the node may refuse
-// that, and the job FAILED with a code that is not the program's, or is CANCELLED. A signal, other than that by which Slurm
-// tells an error of its own, has ended something that ran.
+// that, and the job FAILED with a code that is not the program's, or is CANCELLED, and what the first start runs is killed. A
+// signal, other than that by which Slurm tells an error of its own, has ended something that failed by itself; of a cancel by
+// somebody accounting tells by whom.
 func (r *record) inVain() bool {
-	if r.signal != nil && *r.signal > 0 && *r.signal < signalNotLaunched {
+	cancelled := slices.Contains(r.words, "CANCELLED")
+	if r.killed || !cancelled && r.signal != nil && *r.signal > 0 && *r.signal < signalNotLaunched {
 		return false
 	}
 	return !r.start.IsZero() && !r.end.IsZero() && r.end.Sub(r.start) <= time.Second

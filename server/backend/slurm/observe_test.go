@@ -519,6 +519,27 @@ func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, dagbridgev1.Job_FAILED, told[-1].State, "a signal has ended something that ran")
 
+	term := int32(15)
+	for _, c := range []struct {
+		reason   string
+		somebody bool
+		want     dagbridgev1.Job_State
+	}{
+		{"None", false, dagbridgev1.Job_STATE_UNSPECIFIED},
+		{reasonDependency, false, dagbridgev1.Job_STATE_UNSPECIFIED}, // why it waited, before it started
+		{"None", true, dagbridgev1.Job_CANCELLED},
+	} {
+		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
+			r.words, r.signal, r.reason, r.killed = []string{"CANCELLED"}, &term, c.reason, c.somebody
+			r.start, r.end = ref.SubmitTime, ref.SubmitTime
+		})}})
+		marker(t, slurm.StartMarker(b.site, job.Id, token, -1), start)
+		told, err := look(t, b, knownJob)
+		require.NoError(t, err)
+		require.Equal(t, c.want, told[-1].State, "%v", c)
+		require.Empty(t, told[-1].Reason, "%v", c)
+	}
+
 	failed := int32(1)
 	b = newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
 		r.words, r.exit, r.start, r.end = []string{"FAILED"}, &failed, ref.SubmitTime, ref.SubmitTime
