@@ -6,6 +6,7 @@ import functools
 import json
 import subprocess
 import sys
+from collections import UserDict, UserList
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -196,11 +197,18 @@ def test_what_is_no_plain_function_is_refused(f: Callable[..., Any]) -> None:
         function.source_of(f, "dagbridge")
 
 
+def test_what_is_a_list_or_a_dict_but_for_its_class_is_one(tmp_path: Path) -> None:
+    def same(x: Any, y: Any) -> Any:
+        return [x, y]
+
+    assert run(same, tmp_path, UserList([1, UserDict(a=(2,))]), y=range(2)) == (0, [[1, {"a": [2]}], [0, 1]], "")
+
+
 def test_arguments_that_are_no_json_are_all_named() -> None:
     with pytest.raises(TypeError) as caught:
-        function.program("f", "", "python3", [1, {1}], {"x": {"a": [0, Path("/")]}, "y": {2: 3}, "z": float("inf")})
+        function.program("f", "", "python3", [1, {1}, b""], {"x": {"a": [0, Path("/")]}, "y": {2: 3}, "z": float("inf")})
     assert str(caught.value) == (
-        "arguments of function f go to the node as JSON: 2 is a set; x['a'][1] is a PosixPath; "
+        "arguments of function f go to the node as JSON: 2 is a set; 3 is a bytes; x['a'][1] is a PosixPath; "
         "y has the key 2, which is no text; z is inf"
     )
 

@@ -23,6 +23,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from dagbridge.airflow import job as jobs_
+from dagbridge.airflow import lineage
 from dagbridge.airflow.hooks import DagBridgeHook
 from dagbridge.airflow.links import LINK_KEY, DagBridgeLink
 from dagbridge.airflow.triggers import DagBridgeJobTrigger
@@ -30,6 +31,7 @@ from dagbridge.types import ENDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
     from dagbridge import Client, Job, Task, TaskKey
 
@@ -85,6 +87,7 @@ class BaseDagBridgeOperator(BaseOperator):
         self.end_from_trigger = end_from_trigger
         self.log_bytes = log_bytes
         self.job_id: str | None = None
+        self.job: Job | None = None
 
     @cached_property
     def hook(self) -> DagBridgeHook:
@@ -168,6 +171,10 @@ class BaseDagBridgeOperator(BaseOperator):
             self.log.info("Cancelling job %s.", self.job_id)
             self.client.cancel(self.job_id)
 
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+        """Asked by Airflow's OpenLineage provider, also after a failure."""
+        return lineage.facets(self.job)
+
     def result(self, job: Job) -> Any:
         """The task's return value."""
         return jobs_.outputs(job)
@@ -228,6 +235,7 @@ class BaseDagBridgeOperator(BaseOperator):
 
     def _show(self, context: Context, job: Job) -> None:
         """Makes the job and its link visible, also while the task waits."""
+        self.job = job
         self.job_link = self.hook.link(job)
         context["ti"].xcom_push(key=jobs_.JOB_KEY, value=jobs_.xcom(job))
         context["ti"].xcom_push(key=LINK_KEY, value=self.job_link)

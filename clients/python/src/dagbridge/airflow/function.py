@@ -12,7 +12,7 @@ import builtins
 import inspect
 import json
 import symtable
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 #: Bytes of arguments: a job's script holds 4 MiB, and the scheduler keeps each.
@@ -87,7 +87,7 @@ def program(name: str, source: str, python: str, args: Collection[Any], kwargs: 
     """
     if faults := list(json_faults({**dict(enumerate(args, 1)), **kwargs})):
         raise TypeError(f"arguments of function {name} go to the node as JSON: " + "; ".join(faults))
-    arguments = json.dumps({"args": list(args), "kwargs": dict(kwargs)})
+    arguments = json.dumps({"args": list(args), "kwargs": dict(kwargs)}, default=_plain)
     if len(arguments) > ARGUMENTS_MOST:
         raise ValueError(
             f"the arguments of function {name} are {len(arguments):,} bytes as JSON, more than {ARGUMENTS_MOST:,}: "
@@ -108,10 +108,10 @@ def _faults(value: Any, known: Callable[[Any], bool]) -> Iterator[tuple[str, str
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             yield "", f"is {value}"
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for i, each in enumerate(value):
             yield from ((f"[{i}]{path}", what) for path, what in _faults(each, known))
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         for key, each in value.items():
             if isinstance(key, str):
                 yield from ((f"[{key!r}]{path}", what) for path, what in _faults(each, known))
@@ -119,6 +119,11 @@ def _faults(value: Any, known: Callable[[Any], bool]) -> Iterator[tuple[str, str
                 yield "", f"has the key {key!r}, which is no text"
     else:
         yield "", f"is a {type(value).__name__}"
+
+
+def _plain(value: Any) -> Any:
+    """A list or a dict of what is one in all but its class: the results of a mapped task are read one by one."""
+    return dict(value) if isinstance(value, Mapping) else list(value)
 
 
 def _first_line(defined: ast.FunctionDef, decorator: str) -> int:

@@ -84,6 +84,10 @@ class DagBridgeHook(BaseHook):
         """Where a person reads about a job: its own address if it has one, else the gateway's."""
         return job.get("url") or f"{self.link_base}/v1/jobs/{job['id']}"
 
+    def run_link(self, run_id: str) -> str:
+        """Where a person reads about a run."""
+        return f"{self.link_base}/v1/runs/{run_id}"
+
     @cached_property
     def _client(self) -> Client:
         from dataclasses import asdict

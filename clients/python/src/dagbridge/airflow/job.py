@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from dagbridge.types import ENDS
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dagbridge import Job
 
 #: The XCom that says which job a task has become: ``{"id", "native_id", "cluster", "state", "exit_code"}``.
 JOB_KEY = "dagbridge_job"
+#: More jobs than these are not told one by one; seconds between two lines that tell only numbers.
+_MANY, _PAUSE = 20, 10.0
 
 
 def xcom(job: Job) -> dict[str, Any]:
@@ -47,14 +53,27 @@ def line(job: Job) -> str:
     return f"{label(job)}, {name(job)}: {job['state']}" + (f" ({why})" if why else "")
 
 
-def teller(tell: Callable[[str], None]) -> Callable[[Job], None]:
-    """Tells a line for each change of a job that a reader can see."""
-    told: dict[str, str] = {}
+def counts(states: Mapping[str, int]) -> str:
+    """``3 RUNNING, 297 SUCCEEDED``."""
+    return ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
+
+
+def teller(tell: Callable[[str], None], jobs: int = 1) -> Callable[[Job], None]:
+    """Tells a line for each change of a job that a reader can see; now and then, of an array and of many jobs, only numbers."""
+    states: dict[str, str] = {}
+    told: dict[str, tuple[str, str, float]] = {}
 
     def on_change(job: Job) -> None:
-        if told.get(job["id"]) != (text := line(job)):
-            told[job["id"]] = text
-            tell(text)
+        states[job["id"]] = job["state"]
+        if jobs > _MANY:
+            ended = len(states) == jobs and ENDS.issuperset(states.values())
+            topic, news, numbers = "", "all have ended" if ended else f"{jobs} tasks", counts(Counter(states.values()))
+        else:
+            topic, news, numbers = job["id"], line(job), counts(job.get("counts", {}))
+        last_news, last_numbers, when = told.get(topic, ("", "", 0.0))
+        if news != last_news or (numbers != last_numbers and time.monotonic() - when >= _PAUSE):
+            told[topic] = (news, numbers, time.monotonic())
+            tell(f"{news}: {numbers}" if numbers and numbers not in news else news)
 
     return on_change
 

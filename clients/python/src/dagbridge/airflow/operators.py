@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from dagbridge.airflow import spec, upstream
+from dagbridge.airflow import lineage, spec, upstream
 from dagbridge.airflow.base_operator import BaseDagBridgeOperator
+from dagbridge.airflow.run_operator import DagBridgeRunOperator
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from dagbridge import Job, Task
 
-__all__ = ["BaseDagBridgeOperator", "DagBridgeOperator"]
+__all__ = ["BaseDagBridgeOperator", "DagBridgeOperator", "DagBridgeRunOperator"]
 
 
 class DagBridgeOperator(BaseDagBridgeOperator):
@@ -133,6 +134,8 @@ class DagBridgeOperator(BaseDagBridgeOperator):
     def submit(self, context: Context) -> Job:
         """One task."""
         task: Task = {**self.task_spec(context), **self.identity(context)}
+        if parent := lineage.parent(context):
+            task["env"] = {**parent, **task.get("env", {})}
         if edges := upstream.edges(self, context, self.client, self.depends_on):
             task |= {"upstream": edges, "triggerRule": upstream.rule(self.job_trigger_rule or self.trigger_rule)}
         return self.client.submit(task, on_conflict="ATTACH", if_live=self.if_live)

@@ -16,7 +16,9 @@ def provider_info() -> dict[str, Any]:
         "integrations": [
             {"integration-name": "dagbridge", "external-doc-url": "https://github.com/dagbridge/dagbridge", "tags": ["service"]}
         ],
-        "operators": [{"integration-name": "dagbridge", "python-modules": ["dagbridge.airflow.operators"]}],
+        "operators": [
+            {"integration-name": "dagbridge", "python-modules": ["dagbridge.airflow.operators", "dagbridge.airflow.run_operator"]}
+        ],
         "sensors": [{"integration-name": "dagbridge", "python-modules": ["dagbridge.airflow.sensors"]}],
         "hooks": [{"integration-name": "dagbridge", "python-modules": ["dagbridge.airflow.hooks"]}],
         "triggers": [{"integration-name": "dagbridge", "python-modules": ["dagbridge.airflow.triggers"]}],
@@ -29,6 +31,7 @@ def provider_info() -> dict[str, Any]:
                 "conn-fields": CONNECTION_FIELDS,
             }
         ],
+        "task-decorators": [{"name": "dagbridge", "class-name": "dagbridge.airflow.decorators.dagbridge_task"}],
         "extra-links": ["dagbridge.airflow.links.DagBridgeLink"],
     }
 

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 class DagBridgeJobTrigger(BaseTrigger):
     """Waits until jobs have ended, and tells their changes in the task's log.
 
-    The event is ``{"job_ids": [...], "timed_out": bool, "error": str | None}``: who resumes asks the gateway for the rest.
+    The event is ``{"job_ids": [...], "run_id": str | None, "timed_out": bool, "error": str | None}``: who resumes asks the
+    gateway for the rest.
 
     :param dagbridge_conn_id: the connection.
     :param job_ids: the jobs.
+    :param run_id: the run that the jobs are all of: it is cancelled in their place, which leaves its tear-downs.
     :param on_kill: ``"cancel"`` or ``"leave"``: what becomes of the jobs when a person marks or clears the deferred task.
     :param deadline: Unix time at which the task's time is over; the jobs are then cancelled, unless they are to be left.
     :param not_before: Unix time before which no event may resume the task on a worker, see ``BaseDagBridgeOperator``.
@@ -39,6 +41,7 @@ class DagBridgeJobTrigger(BaseTrigger):
         self,
         dagbridge_conn_id: str,
         job_ids: list[str],
+        run_id: str | None = None,
         on_kill: str = "cancel",
         deadline: float | None = None,
         not_before: float = 0.0,
@@ -48,6 +51,7 @@ class DagBridgeJobTrigger(BaseTrigger):
         super().__init__()  # type: ignore[no-untyped-call]
         self.dagbridge_conn_id = dagbridge_conn_id
         self.job_ids = job_ids
+        self.run_id = run_id
         self.kill = on_kill
         self.deadline = deadline
         self.not_before = not_before
@@ -59,6 +63,7 @@ class DagBridgeJobTrigger(BaseTrigger):
         return "dagbridge.airflow.triggers.DagBridgeJobTrigger", {
             "dagbridge_conn_id": self.dagbridge_conn_id,
             "job_ids": self.job_ids,
+            "run_id": self.run_id,
             "on_kill": self.kill,
             "deadline": self.deadline,
             "not_before": self.not_before,
@@ -75,7 +80,7 @@ class DagBridgeJobTrigger(BaseTrigger):
             client = await DagBridgeHook(self.dagbridge_conn_id).get_async_client()
             left = None if self.deadline is None else max(0.0, self.deadline - time.time())
             try:
-                ended = await client.wait(self.job_ids, left, jobs_.teller(self.log.info))
+                ended = await client.wait(self.job_ids, left, jobs_.teller(self.log.info, len(self.job_ids)))
             except TimeoutError:
                 timed_out = True
                 await self._cancel(client)
@@ -90,7 +95,7 @@ class DagBridgeJobTrigger(BaseTrigger):
         await asyncio.sleep(max(0.0, self.not_before - time.time()))
         self._fired = True
         yield TriggerEvent(  # type: ignore[no-untyped-call]
-            {"job_ids": self.job_ids, "timed_out": timed_out, "error": error}
+            {"job_ids": self.job_ids, "run_id": self.run_id, "timed_out": timed_out, "error": error}
         )
 
     async def _success(self, client: AsyncClient, job: Job) -> TriggerEvent:
@@ -108,14 +113,23 @@ class DagBridgeJobTrigger(BaseTrigger):
         return TaskSuccessEvent(xcoms=xcoms)
 
     async def _cancel(self, client: AsyncClient) -> None:
-        if self.kill == "cancel":
+        if self.kill == "cancel" and self.run_id is not None:
+            await client.cancel_run(self.run_id)
+        elif self.kill == "cancel":
             await client.batch_cancel(self.job_ids)
 
     async def on_kill(self) -> None:
         """Airflow 3.3 and later: a person has marked or cleared the task."""
+        if self.kill != "cancel":
+            return
         client = await DagBridgeHook(self.dagbridge_conn_id).get_async_client()
-        # After a clear the next try may have come first, and have gone on with the job.
-        for job in await client.batch_get(self.job_ids) if self.kill == "cancel" else ():
+        # After a clear the next try may have come first, and have gone on with the job, or with the run.
+        if self.run_id is not None:
+            run = await client.get_run(self.run_id)
+            if self.task_instance is None or run["tryNumber"] <= self.task_instance.try_number:
+                await client.cancel_run(self.run_id)
+            return
+        for job in await client.batch_get(self.job_ids):
             if not await _taken_over(client, job):
                 await client.cancel(job["id"])
 
