@@ -1,130 +1,135 @@
-"""What the provider's tests share: an Airflow of their own, in this process, and DAGs that run in it against a real gateway.
+"""Airflow for tests, in this process: DAGs are run by ``dag.test()`` against a real gateway, with a SQLite database of their own.
 
-Its database is a copy of one that is migrated once for each version of Airflow and kept in the user's cache; the DAG folder
-holds the DAG under test alone, since Airflow reads all of it for each run.
+The database is migrated once per version of Airflow, and kept below the user's cache. Tests that need no Airflow run without.
 """
 
 from __future__ import annotations
 
-import atexit
+import datetime
 import fcntl
-import gc
+import importlib.metadata
 import importlib.util
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from importlib.metadata import version
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from gateway import Gateway
 
-# Airflow reads its configuration when it is imported.
+#: Airflow reads it when it is imported, which is before any fixture.
 HOME = Path(tempfile.mkdtemp(prefix="airflow-"))
-atexit.register(shutil.rmtree, HOME, ignore_errors=True)
-os.environ |= {
-    "AIRFLOW_HOME": str(HOME),
-    "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
-    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-}
-(HOME / "dags").mkdir()
+
+AIRFLOW = importlib.util.find_spec("airflow") is not None
+AIRFLOW_3 = AIRFLOW and importlib.metadata.version("apache-airflow").startswith("3.")
+
+if AIRFLOW:
+    (HOME / "dags").mkdir()
+    os.environ |= {
+        "AIRFLOW_HOME": str(HOME),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    }
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Airflow warns of many things; what this package does wrong is still an error."""
-    config.addinivalue_line("filterwarnings", "default")
-    config.addinivalue_line("filterwarnings", r"error:::dagbridge\..*")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Airflow deprecates much of its own."""
+    for item in items:
+        item.add_marker(pytest.mark.filterwarnings("default"))
 
 
-class Ran:
-    """A DAG run that has ended."""
+def pytest_unconfigure() -> None:
+    shutil.rmtree(HOME, ignore_errors=True)
 
-    def __init__(self, run: Any, log: str) -> None:
-        self.dag_id, self.run_id, self.state, self.log = run.dag_id, run.run_id, str(run.state), log
-        #: By task, of a mapped one by task and index.
-        self.states: dict[Any, str] = {
-            ti.task_id if ti.map_index < 0 else (ti.task_id, ti.map_index): str(ti.state) for ti in run.get_task_instances()
+
+@pytest.fixture(scope="session")
+def database() -> None:
+    """A migrated database, copied from the one that is kept."""
+    version = importlib.metadata.version("apache-airflow")
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dagbridge" / "airflow"
+    cache.mkdir(parents=True, exist_ok=True)
+    kept = cache / f"{version}.db"
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, stdout=subprocess.DEVNULL)
+            shutil.copy(HOME / "airflow.db", kept)
+    shutil.copy(kept, HOME / "airflow.db")
+
+
+@pytest.fixture
+def connection(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default connection leads to the gateway."""
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_DAGBRIDGE_DEFAULT", json.dumps({"conn_type": "dagbridge", "host": "127.0.0.1", "port": gateway.port})
+    )
+
+
+class Finished:
+    """A run of a DAG that is over."""
+
+    def __init__(self, run: Any) -> None:
+        self.run = run
+        self._instances = {(ti.task_id, ti.map_index): ti for ti in run.get_task_instances()}
+
+    @property
+    def states(self) -> dict[str, str]:
+        """By task, of mapped ones by ``task[index]``."""
+        return {
+            task_id + (f"[{index}]" if index >= 0 else ""): str(getattr(ti.state, "value", ti.state))
+            for (task_id, index), ti in self._instances.items()
         }
 
-    def xcom(self, task_id: str, map_index: int = -1, key: str = "return_value") -> Any:
-        """An XCom as it is in the database; None when there is none."""
-        with sqlite3.connect(HOME / "airflow.db") as database:
-            row = database.execute(
-                "SELECT value FROM xcom WHERE dag_id = ? AND run_id = ? AND task_id = ? AND map_index = ? AND key = ?",
-                (self.dag_id, self.run_id, task_id, map_index, key),
-            ).fetchone()
-        # SQLite makes numbers of what looks like one.
-        return None if row is None else json.loads(row[0]) if isinstance(row[0], str | bytes) else row[0]
+    def xcom(self, task_id: str, key: str = "return_value", index: int = -1) -> Any:
+        """What a task has left."""
+        return self._instances[task_id, index].xcom_pull(task_ids=task_id, key=key, map_indexes=index)
 
-
-@pytest.fixture(scope="session")
-def airflow_database() -> Path:
-    """This Airflow's, migrated."""
-    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dagbridge" / "airflow"
-    kept.mkdir(parents=True, exist_ok=True)
-    template = kept / f"{version('apache-airflow')}.db"
-    with template.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not template.exists():
-            subprocess.run([Path(sys.executable).parent / "airflow", "db", "migrate"], check=True)
-            shutil.move(HOME / "airflow.db", template)
-    shutil.copy(template, HOME / "airflow.db")
-    return HOME / "airflow.db"
-
-
-@pytest.fixture(scope="session")
-def connected(gateway: Gateway) -> Gateway:
-    """The gateway that ``dagbridge_default`` leads to."""
-    os.environ["AIRFLOW_CONN_DAGBRIDGE_DEFAULT"] = json.dumps(
-        {"conn_type": "dagbridge", "host": "127.0.0.1", "port": gateway.port}
-    )
-    return gateway
+    def job(self, task_id: str, index: int = -1) -> dict[str, Any]:
+        """The XCom that says which job it has become."""
+        found: dict[str, Any] = self.xcom(task_id, "dagbridge_job", index)
+        return found
 
 
 @pytest.fixture
-def dag_file(request: pytest.FixtureRequest, airflow_database: Path) -> Iterator[Callable[..., Any]]:
-    """``dag_file(text_or_path, *beside)`` puts a DAG file, and what it needs beside it, into the DAG folder and reads its DAG."""
+def dag(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A DAG that is called like its test; without the waits that only a real scheduler needs."""
     from airflow.providers.common.compat.sdk import DAG
 
-    folder = HOME / "dags"
-
-    def read(content: str | Path, *beside: Path) -> Any:
-        file = folder / (
-            content.name if isinstance(content, Path) else f"{request.node.name.replace('[', '_').replace(']', '')}.py"
-        )
-        for other in beside:
-            shutil.copy(other, folder)
-        file.write_text(content.read_text() if isinstance(content, Path) else content)
-        spec = importlib.util.spec_from_file_location(file.stem, file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[file.stem] = module
-        spec.loader.exec_module(module)
-        (dag,) = [found for found in gc.get_objects() if type(found) is DAG and found.fileloc == str(file)]
-        return dag
-
-    yield read
-    shutil.rmtree(folder)
-    folder.mkdir()
+    made: Any = DAG(
+        "".join(c if c.isalnum() else "_" for c in request.node.name),
+        schedule=None,
+        start_date=datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc),
+        default_args={"resume_after": 0, "retry_delay": datetime.timedelta(0)},
+    )
+    made.fileloc = str(tmp_path / "dag.py")
+    return made
 
 
 @pytest.fixture
-def run_dag(dag_file: Callable[..., Any], connected: Gateway, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs a DAG file from end to end, triggers and all: ``run_dag(text_or_path, *beside)``."""
+def run(database: None, connection: None) -> Callable[..., Finished]:
+    """Runs a DAG to its end."""
 
-    def run(content: str | Path, *beside: Path, **options: Any) -> Ran:
-        dag = dag_file(content, *beside)
-        capfd.readouterr()
-        ran = dag.test(**options)
-        out, err = capfd.readouterr()
-        return Ran(ran, out + err)
+    def one(dag: Any, **options: Any) -> Finished:
+        if AIRFLOW_3:
+            _store(dag)
+        return Finished(dag.test(**options))
 
-    return run
+    return one
+
+
+def _store(dag: Any) -> None:
+    """As the DAG processor does; ``test()`` would parse all files instead."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+
+    DagBundlesManager().sync_bundles_to_db()
+    bag = DagBag(dag_folder=HOME / "dags")
+    bag.dags[dag.dag_id] = dag
+    sync_bag_to_db(bag, "dags-folder", None)
