@@ -1231,22 +1231,66 @@ func (x *SlurmOptions) GetUser() string {
 	return ""
 }
 
-// KubernetesOptions say what only Kubernetes understands.
+// KubernetesOptions say what only Kubernetes understands. What the API itself has a structure for is written as there; of
+// what people type there are plain fields. Everything else of a pod goes into template.
 type KubernetesOptions struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	ServiceAccount string                 `protobuf:"bytes,2,opt,name=service_account,json=serviceAccount,proto3" json:"service_account,omitempty"`
-	NodeSelector   map[string]string      `protobuf:"bytes,3,rep,name=node_selector,json=nodeSelector,proto3" json:"node_selector,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// As in a pod spec.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Left out: the cluster's configured one.
+	Namespace      string            `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	ServiceAccount string            `protobuf:"bytes,2,opt,name=service_account,json=serviceAccount,proto3" json:"service_account,omitempty"`
+	NodeSelector   map[string]string `protobuf:"bytes,3,rep,name=node_selector,json=nodeSelector,proto3" json:"node_selector,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// A list, as in a pod spec.
 	Tolerations *Json `protobuf:"bytes,4,opt,name=tolerations,proto3" json:"tolerations,omitempty"`
+	// A list, as in a pod spec.
+	Volumes *Json `protobuf:"bytes,5,opt,name=volumes,proto3" json:"volumes,omitempty"`
+	// Kueue's LocalQueue, or with gang volcano its queue: the job waits until it is admitted.
+	Queue string `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
+	// Who sees to it that all pods start together: kueue (needs a queue), podgroup (Kubernetes' own, from 1.36 on), volcano or
+	// coscheduling. Left out: nobody.
+	Gang string `protobuf:"bytes,7,opt,name=gang,proto3" json:"gang,omitempty"`
+	// A pod (its metadata and spec), over which the task is laid; or a manifest of another kind (PyTorchJob, MPIJob, RayJob...),
+	// into whose pod templates the task is merged.
+	Template *Json `protobuf:"bytes,8,opt,name=template,proto3" json:"template,omitempty"`
+	// A list, as in a container: of the program's.
+	VolumeMounts *Json `protobuf:"bytes,9,opt,name=volume_mounts,json=volumeMounts,proto3" json:"volume_mounts,omitempty"`
 	// As in a pod spec.
-	Volumes *Json  `protobuf:"bytes,5,opt,name=volumes,proto3" json:"volumes,omitempty"`
-	Queue   string `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
-	Gang    string `protobuf:"bytes,7,opt,name=gang,proto3" json:"gang,omitempty"`
-	// A manifest into which the task is merged.
-	Template      *Json `protobuf:"bytes,8,opt,name=template,proto3" json:"template,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Affinity *Json `protobuf:"bytes,10,opt,name=affinity,proto3" json:"affinity,omitempty"`
+	// A list, as in a pod spec.
+	TopologySpreadConstraints *Json  `protobuf:"bytes,11,opt,name=topology_spread_constraints,json=topologySpreadConstraints,proto3" json:"topology_spread_constraints,omitempty"`
+	PriorityClass             string `protobuf:"bytes,12,opt,name=priority_class,json=priorityClass,proto3" json:"priority_class,omitempty"`
+	// Left out: Always for the tag latest, else IfNotPresent.
+	ImagePullPolicy string `protobuf:"bytes,13,opt,name=image_pull_policy,json=imagePullPolicy,proto3" json:"image_pull_policy,omitempty"`
+	// Names of secrets.
+	ImagePullSecrets []string `protobuf:"bytes,14,rep,name=image_pull_secrets,json=imagePullSecrets,proto3" json:"image_pull_secrets,omitempty"`
+	// As in a container: of the program's.
+	SecurityContext *Json `protobuf:"bytes,15,opt,name=security_context,json=securityContext,proto3" json:"security_context,omitempty"`
+	// The securityContext of a pod spec.
+	PodSecurityContext *Json `protobuf:"bytes,16,opt,name=pod_security_context,json=podSecurityContext,proto3" json:"pod_security_context,omitempty"`
+	// A list, as in a container: for values from secrets, config maps and fields. In its values $(NAME) is Kubernetes'
+	// reference to another variable; in the task's env it is text.
+	Env *Json `protobuf:"bytes,17,opt,name=env,proto3" json:"env,omitempty"`
+	// A list, as in a container.
+	EnvFrom *Json `protobuf:"bytes,18,opt,name=env_from,json=envFrom,proto3" json:"env_from,omitempty"`
+	// A list, as in a pod spec.
+	InitContainers *Json `protobuf:"bytes,19,opt,name=init_containers,json=initContainers,proto3" json:"init_containers,omitempty"`
+	// A list of containers that start before the program and are ended after it.
+	Sidecars *Json `protobuf:"bytes,20,opt,name=sidecars,proto3" json:"sidecars,omitempty"`
+	// A list, as in a pod spec.
+	HostAliases *Json `protobuf:"bytes,21,opt,name=host_aliases,json=hostAliases,proto3" json:"host_aliases,omitempty"`
+	// A list, as in a pod spec (DRA); the program's container gets all of them.
+	ResourceClaims *Json `protobuf:"bytes,22,opt,name=resource_claims,json=resourceClaims,proto3" json:"resource_claims,omitempty"`
+	// Of the job and its pods.
+	Annotations map[string]string `protobuf:"bytes,23,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// With a template of another kind: where its pod templates are ("spec.mpiReplicaSpecs.Launcher.template"); "*" is every
+	// member, "[name=x]" the element of a list. Left out: as the kind is known to have them.
+	PodTemplatePaths []string `protobuf:"bytes,24,rep,name=pod_template_paths,json=podTemplatePaths,proto3" json:"pod_template_paths,omitempty"`
+	// With a template of another kind: it has succeeded when one of these holds ("status.conditions[type=Succeeded].status=True").
+	// Left out: as the kind is known to say it.
+	SuccessConditions []string `protobuf:"bytes,25,rep,name=success_conditions,json=successConditions,proto3" json:"success_conditions,omitempty"`
+	// It has failed when one of these holds.
+	FailureConditions []string `protobuf:"bytes,26,rep,name=failure_conditions,json=failureConditions,proto3" json:"failure_conditions,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *KubernetesOptions) Reset() {
@@ -1331,6 +1375,132 @@ func (x *KubernetesOptions) GetGang() string {
 func (x *KubernetesOptions) GetTemplate() *Json {
 	if x != nil {
 		return x.Template
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetVolumeMounts() *Json {
+	if x != nil {
+		return x.VolumeMounts
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetAffinity() *Json {
+	if x != nil {
+		return x.Affinity
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetTopologySpreadConstraints() *Json {
+	if x != nil {
+		return x.TopologySpreadConstraints
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetPriorityClass() string {
+	if x != nil {
+		return x.PriorityClass
+	}
+	return ""
+}
+
+func (x *KubernetesOptions) GetImagePullPolicy() string {
+	if x != nil {
+		return x.ImagePullPolicy
+	}
+	return ""
+}
+
+func (x *KubernetesOptions) GetImagePullSecrets() []string {
+	if x != nil {
+		return x.ImagePullSecrets
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetSecurityContext() *Json {
+	if x != nil {
+		return x.SecurityContext
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetPodSecurityContext() *Json {
+	if x != nil {
+		return x.PodSecurityContext
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetEnv() *Json {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetEnvFrom() *Json {
+	if x != nil {
+		return x.EnvFrom
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetInitContainers() *Json {
+	if x != nil {
+		return x.InitContainers
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetSidecars() *Json {
+	if x != nil {
+		return x.Sidecars
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetHostAliases() *Json {
+	if x != nil {
+		return x.HostAliases
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetResourceClaims() *Json {
+	if x != nil {
+		return x.ResourceClaims
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetAnnotations() map[string]string {
+	if x != nil {
+		return x.Annotations
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetPodTemplatePaths() []string {
+	if x != nil {
+		return x.PodTemplatePaths
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetSuccessConditions() []string {
+	if x != nil {
+		return x.SuccessConditions
+	}
+	return nil
+}
+
+func (x *KubernetesOptions) GetFailureConditions() []string {
+	if x != nil {
+		return x.FailureConditions
 	}
 	return nil
 }
@@ -1826,17 +1996,39 @@ const file_dagbridge_v1_task_proto_rawDesc = "" +
 	"\x04user\x18\x06 \x01(\tB\x1d\xbaH\x1ar\x18(@2\x14^[A-Za-z0-9._-]*\\$?$R\x04user\x1a:\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\r\n" +
 	"\x11KubernetesOptions\x12%\n" +
 	"\tnamespace\x18\x01 \x01(\tB\a\xbaH\x04r\x02(?R\tnamespace\x121\n" +
 	"\x0fservice_account\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\xfd\x01R\x0eserviceAccount\x12`\n" +
 	"\rnode_selector\x18\x03 \x03(\v21.dagbridge.v1.KubernetesOptions.NodeSelectorEntryB\b\xbaH\x05\x9a\x01\x02\x10dR\fnodeSelector\x124\n" +
 	"\vtolerations\x18\x04 \x01(\v2\x12.dagbridge.v1.JsonR\vtolerations\x12,\n" +
 	"\avolumes\x18\x05 \x01(\v2\x12.dagbridge.v1.JsonR\avolumes\x12\x1e\n" +
-	"\x05queue\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\xfd\x01R\x05queue\x12\x1c\n" +
-	"\x04gang\x18\a \x01(\tB\b\xbaH\x05r\x03(\xfd\x01R\x04gang\x12.\n" +
-	"\btemplate\x18\b \x01(\v2\x12.dagbridge.v1.JsonR\btemplate\x1a?\n" +
+	"\x05queue\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\xfd\x01R\x05queue\x12C\n" +
+	"\x04gang\x18\a \x01(\tB/\xbaH,r*R\x00R\x05kueueR\bpodgroupR\avolcanoR\fcoschedulingR\x04gang\x12.\n" +
+	"\btemplate\x18\b \x01(\v2\x12.dagbridge.v1.JsonR\btemplate\x127\n" +
+	"\rvolume_mounts\x18\t \x01(\v2\x12.dagbridge.v1.JsonR\fvolumeMounts\x12.\n" +
+	"\baffinity\x18\n" +
+	" \x01(\v2\x12.dagbridge.v1.JsonR\baffinity\x12R\n" +
+	"\x1btopology_spread_constraints\x18\v \x01(\v2\x12.dagbridge.v1.JsonR\x19topologySpreadConstraints\x12/\n" +
+	"\x0epriority_class\x18\f \x01(\tB\b\xbaH\x05r\x03(\xfd\x01R\rpriorityClass\x12P\n" +
+	"\x11image_pull_policy\x18\r \x01(\tB$\xbaH!r\x1fR\x00R\x06AlwaysR\fIfNotPresentR\x05NeverR\x0fimagePullPolicy\x12?\n" +
+	"\x12image_pull_secrets\x18\x0e \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05 \x01(\xfd\x01R\x10imagePullSecrets\x12=\n" +
+	"\x10security_context\x18\x0f \x01(\v2\x12.dagbridge.v1.JsonR\x0fsecurityContext\x12D\n" +
+	"\x14pod_security_context\x18\x10 \x01(\v2\x12.dagbridge.v1.JsonR\x12podSecurityContext\x12$\n" +
+	"\x03env\x18\x11 \x01(\v2\x12.dagbridge.v1.JsonR\x03env\x12-\n" +
+	"\benv_from\x18\x12 \x01(\v2\x12.dagbridge.v1.JsonR\aenvFrom\x12;\n" +
+	"\x0finit_containers\x18\x13 \x01(\v2\x12.dagbridge.v1.JsonR\x0einitContainers\x12.\n" +
+	"\bsidecars\x18\x14 \x01(\v2\x12.dagbridge.v1.JsonR\bsidecars\x125\n" +
+	"\fhost_aliases\x18\x15 \x01(\v2\x12.dagbridge.v1.JsonR\vhostAliases\x12;\n" +
+	"\x0fresource_claims\x18\x16 \x01(\v2\x12.dagbridge.v1.JsonR\x0eresourceClaims\x12\\\n" +
+	"\vannotations\x18\x17 \x03(\v20.dagbridge.v1.KubernetesOptions.AnnotationsEntryB\b\xbaH\x05\x9a\x01\x02\x10dR\vannotations\x12?\n" +
+	"\x12pod_template_paths\x18\x18 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\ar\x05 \x01(\x80\bR\x10podTemplatePaths\x12@\n" +
+	"\x12success_conditions\x18\x19 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\ar\x05 \x01(\x80\bR\x11successConditions\x12@\n" +
+	"\x12failure_conditions\x18\x1a \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\ar\x05 \x01(\x80\bR\x11failureConditions\x1a?\n" +
 	"\x11NodeSelectorEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
+	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8a\x0f\n" +
 	"\x04Task\x12/\n" +
@@ -1904,7 +2096,7 @@ func file_dagbridge_v1_task_proto_rawDescGZIP() []byte {
 }
 
 var file_dagbridge_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_dagbridge_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_dagbridge_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_dagbridge_v1_task_proto_goTypes = []any{
 	(Edge_Instances)(0),         // 0: dagbridge.v1.Edge.Instances
 	(Edge_Condition)(0),         // 1: dagbridge.v1.Edge.Condition
@@ -1932,22 +2124,23 @@ var file_dagbridge_v1_task_proto_goTypes = []any{
 	nil,                         // 23: dagbridge.v1.Array.Item.EnvEntry
 	nil,                         // 24: dagbridge.v1.SlurmOptions.OptionsEntry
 	nil,                         // 25: dagbridge.v1.KubernetesOptions.NodeSelectorEntry
-	nil,                         // 26: dagbridge.v1.Task.EnvEntry
-	nil,                         // 27: dagbridge.v1.Task.LabelsEntry
-	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
+	nil,                         // 26: dagbridge.v1.KubernetesOptions.AnnotationsEntry
+	nil,                         // 27: dagbridge.v1.Task.EnvEntry
+	nil,                         // 28: dagbridge.v1.Task.LabelsEntry
+	(*durationpb.Duration)(nil), // 29: google.protobuf.Duration
 }
 var file_dagbridge_v1_task_proto_depIdxs = []int32{
 	8,  // 0: dagbridge.v1.Resources.gpus:type_name -> dagbridge.v1.Gpu
-	28, // 1: dagbridge.v1.Resources.time_limit:type_name -> google.protobuf.Duration
+	29, // 1: dagbridge.v1.Resources.time_limit:type_name -> google.protobuf.Duration
 	4,  // 2: dagbridge.v1.Edge.key:type_name -> dagbridge.v1.TaskKey
 	10, // 3: dagbridge.v1.Edge.native:type_name -> dagbridge.v1.NativeJob
 	0,  // 4: dagbridge.v1.Edge.instances:type_name -> dagbridge.v1.Edge.Instances
 	1,  // 5: dagbridge.v1.Edge.condition:type_name -> dagbridge.v1.Edge.Condition
-	28, // 6: dagbridge.v1.Edge.delay:type_name -> google.protobuf.Duration
+	29, // 6: dagbridge.v1.Edge.delay:type_name -> google.protobuf.Duration
 	21, // 7: dagbridge.v1.Array.items:type_name -> dagbridge.v1.Array.Item
 	22, // 8: dagbridge.v1.Array.from:type_name -> dagbridge.v1.Array.From
-	28, // 9: dagbridge.v1.Retry.backoff:type_name -> google.protobuf.Duration
-	28, // 10: dagbridge.v1.Retry.max_backoff:type_name -> google.protobuf.Duration
+	29, // 9: dagbridge.v1.Retry.backoff:type_name -> google.protobuf.Duration
+	29, // 10: dagbridge.v1.Retry.max_backoff:type_name -> google.protobuf.Duration
 	13, // 11: dagbridge.v1.Retry.memory_growth:type_name -> dagbridge.v1.Growth
 	13, // 12: dagbridge.v1.Retry.time_limit_growth:type_name -> dagbridge.v1.Growth
 	24, // 13: dagbridge.v1.SlurmOptions.options:type_name -> dagbridge.v1.SlurmOptions.OptionsEntry
@@ -1955,29 +2148,41 @@ var file_dagbridge_v1_task_proto_depIdxs = []int32{
 	3,  // 15: dagbridge.v1.KubernetesOptions.tolerations:type_name -> dagbridge.v1.Json
 	3,  // 16: dagbridge.v1.KubernetesOptions.volumes:type_name -> dagbridge.v1.Json
 	3,  // 17: dagbridge.v1.KubernetesOptions.template:type_name -> dagbridge.v1.Json
-	4,  // 18: dagbridge.v1.Task.key:type_name -> dagbridge.v1.TaskKey
-	28, // 19: dagbridge.v1.Task.retry_window:type_name -> google.protobuf.Duration
-	5,  // 20: dagbridge.v1.Task.command:type_name -> dagbridge.v1.Command
-	6,  // 21: dagbridge.v1.Task.script:type_name -> dagbridge.v1.Script
-	7,  // 22: dagbridge.v1.Task.container:type_name -> dagbridge.v1.Container
-	26, // 23: dagbridge.v1.Task.env:type_name -> dagbridge.v1.Task.EnvEntry
-	9,  // 24: dagbridge.v1.Task.resources:type_name -> dagbridge.v1.Resources
-	2,  // 25: dagbridge.v1.Task.launch:type_name -> dagbridge.v1.Task.Launch
-	11, // 26: dagbridge.v1.Task.upstream:type_name -> dagbridge.v1.Edge
-	15, // 27: dagbridge.v1.Task.teardown:type_name -> dagbridge.v1.Teardown
-	16, // 28: dagbridge.v1.Task.when:type_name -> dagbridge.v1.When
-	17, // 29: dagbridge.v1.Task.skip_unless:type_name -> dagbridge.v1.SkipUnless
-	12, // 30: dagbridge.v1.Task.array:type_name -> dagbridge.v1.Array
-	14, // 31: dagbridge.v1.Task.retry:type_name -> dagbridge.v1.Retry
-	18, // 32: dagbridge.v1.Task.slurm:type_name -> dagbridge.v1.SlurmOptions
-	19, // 33: dagbridge.v1.Task.kubernetes:type_name -> dagbridge.v1.KubernetesOptions
-	27, // 34: dagbridge.v1.Task.labels:type_name -> dagbridge.v1.Task.LabelsEntry
-	23, // 35: dagbridge.v1.Array.Item.env:type_name -> dagbridge.v1.Array.Item.EnvEntry
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	3,  // 18: dagbridge.v1.KubernetesOptions.volume_mounts:type_name -> dagbridge.v1.Json
+	3,  // 19: dagbridge.v1.KubernetesOptions.affinity:type_name -> dagbridge.v1.Json
+	3,  // 20: dagbridge.v1.KubernetesOptions.topology_spread_constraints:type_name -> dagbridge.v1.Json
+	3,  // 21: dagbridge.v1.KubernetesOptions.security_context:type_name -> dagbridge.v1.Json
+	3,  // 22: dagbridge.v1.KubernetesOptions.pod_security_context:type_name -> dagbridge.v1.Json
+	3,  // 23: dagbridge.v1.KubernetesOptions.env:type_name -> dagbridge.v1.Json
+	3,  // 24: dagbridge.v1.KubernetesOptions.env_from:type_name -> dagbridge.v1.Json
+	3,  // 25: dagbridge.v1.KubernetesOptions.init_containers:type_name -> dagbridge.v1.Json
+	3,  // 26: dagbridge.v1.KubernetesOptions.sidecars:type_name -> dagbridge.v1.Json
+	3,  // 27: dagbridge.v1.KubernetesOptions.host_aliases:type_name -> dagbridge.v1.Json
+	3,  // 28: dagbridge.v1.KubernetesOptions.resource_claims:type_name -> dagbridge.v1.Json
+	26, // 29: dagbridge.v1.KubernetesOptions.annotations:type_name -> dagbridge.v1.KubernetesOptions.AnnotationsEntry
+	4,  // 30: dagbridge.v1.Task.key:type_name -> dagbridge.v1.TaskKey
+	29, // 31: dagbridge.v1.Task.retry_window:type_name -> google.protobuf.Duration
+	5,  // 32: dagbridge.v1.Task.command:type_name -> dagbridge.v1.Command
+	6,  // 33: dagbridge.v1.Task.script:type_name -> dagbridge.v1.Script
+	7,  // 34: dagbridge.v1.Task.container:type_name -> dagbridge.v1.Container
+	27, // 35: dagbridge.v1.Task.env:type_name -> dagbridge.v1.Task.EnvEntry
+	9,  // 36: dagbridge.v1.Task.resources:type_name -> dagbridge.v1.Resources
+	2,  // 37: dagbridge.v1.Task.launch:type_name -> dagbridge.v1.Task.Launch
+	11, // 38: dagbridge.v1.Task.upstream:type_name -> dagbridge.v1.Edge
+	15, // 39: dagbridge.v1.Task.teardown:type_name -> dagbridge.v1.Teardown
+	16, // 40: dagbridge.v1.Task.when:type_name -> dagbridge.v1.When
+	17, // 41: dagbridge.v1.Task.skip_unless:type_name -> dagbridge.v1.SkipUnless
+	12, // 42: dagbridge.v1.Task.array:type_name -> dagbridge.v1.Array
+	14, // 43: dagbridge.v1.Task.retry:type_name -> dagbridge.v1.Retry
+	18, // 44: dagbridge.v1.Task.slurm:type_name -> dagbridge.v1.SlurmOptions
+	19, // 45: dagbridge.v1.Task.kubernetes:type_name -> dagbridge.v1.KubernetesOptions
+	28, // 46: dagbridge.v1.Task.labels:type_name -> dagbridge.v1.Task.LabelsEntry
+	23, // 47: dagbridge.v1.Array.Item.env:type_name -> dagbridge.v1.Array.Item.EnvEntry
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_dagbridge_v1_task_proto_init() }
@@ -1993,7 +2198,7 @@ func file_dagbridge_v1_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dagbridge_v1_task_proto_rawDesc), len(file_dagbridge_v1_task_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
