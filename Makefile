@@ -71,7 +71,8 @@ test-all: verify test ## what test does, then the long runs: every release of Sl
 	done
 
 .PHONY: bench
-bench: ## the gateway beside what it stands on (an hour; needs what the tests against Slurm need)
+bench: ## the gateway beside what it stands on, and what waiting costs in Python (an hour; needs what the tests against Slurm need)
+	cd clients/python && PYTHONPATH=tests "$$(./environment.sh dev)/bin/python" bench/waits.py
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 1h ./integration/bench
 
 .PHONY: vet
