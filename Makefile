@@ -63,6 +63,7 @@ pins: ## pin the newest of what the Python tests need (clients/python/requiremen
 test-all: verify test ## what test does, then the long runs: every release of Slurm, more histories, more kills, fuzzing
 	$(GO) test -timeout 6h -count 1 -run TestModel ./server/engine -rapid.checks=100000
 	DAGBRIDGE_LONG=1 $(MAKE) test-python
+	cd clients/python && "$$(./environment.sh oldest)/bin/pytest" -q tests/client
 	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 -parallel 8 $(INTEGRATION)
 	@for package in $$(grep -rl '^func Fuzz' --include '*_test.go' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -h '^func Fuzz' $$package/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \

@@ -96,7 +96,7 @@ class AsyncClient:
             for job in (await self._call(calls.batch_get(ids[i : i + BATCH], keys[i : i + BATCH])))["jobs"]
         ]
 
-    async def jobs(self, **filters: str | int | Sequence[str]) -> AsyncIterator[Job]:
+    async def jobs(self, **filters: str | int | Sequence[str | int]) -> AsyncIterator[Job]:
         """Jobs, newest first, page by page: ``workflow run task state cluster nativeId parent label view deployment``."""
         async for job in self._pages(calls.list_jobs, "jobs", filters):
             yield job
@@ -125,7 +125,7 @@ class AsyncClient:
         """A run by its id."""
         return cast(Run, (await self._call(calls.get_run(run_id)))["run"])
 
-    async def runs(self, **filters: str | int | Sequence[str]) -> AsyncIterator[Run]:
+    async def runs(self, **filters: str | int | Sequence[str | int]) -> AsyncIterator[Run]:
         """Runs, newest first, page by page: ``deployment orchestrator workflow run state``."""
         async for run in self._pages(calls.list_runs, "runs", filters):
             yield run
@@ -196,9 +196,8 @@ class AsyncClient:
         try:
             async with self._http.stream(
                 call.method,
-                call.path,
+                call.target,
                 content=call.content,
-                params=call.query,
                 headers=self.connection.headers(call),
                 timeout=httpx.Timeout(self.connection.timeout, read=silence),
             ) as response:
@@ -217,7 +216,5 @@ class AsyncClient:
             raise self.connection.away(error) from error
 
     async def _once(self, call: Call) -> Any:
-        response = await self._http.request(
-            call.method, call.path, content=call.content, params=call.query, headers=self.connection.headers(call)
-        )
+        response = await self._http.request(call.method, call.target, content=call.content, headers=self.connection.headers(call))
         return calls.answer(response.status_code, response.content)

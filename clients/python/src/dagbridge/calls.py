@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from dagbridge.errors import DagBridgeError, Denied, Unavailable, from_status
 from dagbridge.types import IfLive, OnConflict, Task, TaskKey, WaitFor, Watched, Workflow
@@ -32,9 +32,15 @@ class Call(NamedTuple):
     method: str
     path: str
     body: Mapping[str, Any] | None = None
-    query: Mapping[str, str | Sequence[str]] | None = None
+    query: Mapping[str, Any] | None = None
     again: bool = True
     holds: bool = False
+
+    @property
+    def target(self) -> str:
+        """Path and query as they are sent."""
+        query = urlencode(self.query or {}, doseq=True)
+        return f"{self.path}?{query}" if query else self.path
 
     @property
     def content(self) -> bytes | None:
@@ -73,18 +79,14 @@ def batch_get(ids: Iterable[str], keys: Iterable[TaskKey]) -> Call:
     return Call("POST", "/v1/jobs:batchGet", {"ids": list(ids), "keys": list(keys), "view": "FULL"})
 
 
-def list_jobs(filters: Mapping[str, str | int | Sequence[str]]) -> Call:
+def list_jobs(filters: Mapping[str, str | int | Sequence[str | int]]) -> Call:
     """Names of filters are those of the query: workflow, run, task, state, cluster, nativeId, parent, label, view..."""
-    return Call("GET", "/v1/jobs", query={k: v if not isinstance(v, int) else str(v) for k, v in filters.items()})
+    return Call("GET", "/v1/jobs", query=filters)
 
 
 def lookup(key: TaskKey, try_number: int) -> Call:
     """The query form: it can carry any key."""
-    query: dict[str, str | Sequence[str]] = {k: str(v) for k, v in key.items() if k != "mapIndex" and v}
-    query["mapIndex"] = [str(i) for i in key.get("mapIndex", ())]
-    if try_number:
-        query["tryNumber"] = str(try_number)
-    return Call("GET", "/v1/lookup", query=query)
+    return Call("GET", "/v1/lookup", query={**key, "tryNumber": try_number} if try_number else key)
 
 
 def cancel(job_id: str) -> Call:
@@ -109,13 +111,8 @@ def put_outputs(job_id: str, outputs: Mapping[str, Any]) -> Call:
 
 def logs(job_id: str, stream: str, offset: int, tail: int, follow: bool) -> Call:
     """Answers with text, not with JSON."""
-    query = {
-        "stream": stream,
-        "offset": str(offset) if offset else "",
-        "tail": str(tail) if tail else "",
-        "follow": "true" if follow else "",
-    }
-    return Call("GET", f"/v1/jobs/{_segment(job_id)}/logs", query={k: v for k, v in query.items() if v})
+    query = {"stream": stream, "offset": offset, "tail": tail, "follow": "true" if follow else "false"}
+    return Call("GET", f"/v1/jobs/{_segment(job_id)}/logs", query=query)
 
 
 def get_run(run_id: str) -> Call:
@@ -123,9 +120,9 @@ def get_run(run_id: str) -> Call:
     return Call("GET", f"/v1/runs/{_segment(run_id)}")
 
 
-def list_runs(filters: Mapping[str, str | int | Sequence[str]]) -> Call:
+def list_runs(filters: Mapping[str, str | int | Sequence[str | int]]) -> Call:
     """Newest first."""
-    return Call("GET", "/v1/runs", query={k: v if not isinstance(v, int) else str(v) for k, v in filters.items()})
+    return Call("GET", "/v1/runs", query=filters)
 
 
 def cancel_run(run_id: str) -> Call:

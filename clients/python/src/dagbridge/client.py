@@ -90,7 +90,7 @@ class Client:
             for job in self._call(calls.batch_get(ids[i : i + BATCH], keys[i : i + BATCH]))["jobs"]
         ]
 
-    def jobs(self, **filters: str | int | Sequence[str]) -> Iterator[Job]:
+    def jobs(self, **filters: str | int | Sequence[str | int]) -> Iterator[Job]:
         """Jobs, newest first, page by page: ``workflow run task state cluster nativeId parent label view deployment``."""
         yield from self._pages(calls.list_jobs, "jobs", filters)
 
@@ -118,7 +118,7 @@ class Client:
         """A run by its id."""
         return cast(Run, self._call(calls.get_run(run_id))["run"])
 
-    def runs(self, **filters: str | int | Sequence[str]) -> Iterator[Run]:
+    def runs(self, **filters: str | int | Sequence[str | int]) -> Iterator[Run]:
         """Runs, newest first, page by page: ``deployment orchestrator workflow run state``."""
         yield from self._pages(calls.list_runs, "runs", filters)
 
@@ -204,9 +204,8 @@ class Client:
         try:
             with self._http.stream(
                 call.method,
-                call.path,
+                call.target,
                 content=call.content,
-                params=call.query,
                 headers=self.connection.headers(call),
                 timeout=httpx.Timeout(self.connection.timeout, read=silence),
             ) as response:
@@ -226,9 +225,8 @@ class Client:
     def _once(self, call: Call, deadline: float) -> Any:
         response = self._http.request(
             call.method,
-            call.path,
+            call.target,
             content=call.content,
-            params=call.query,
             headers=self.connection.headers(call),
             timeout=_left(deadline, self.connection.timeout),
         )
