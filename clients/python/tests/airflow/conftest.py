@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,14 @@ def connection(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "AIRFLOW_CONN_DAGBRIDGE_DEFAULT", json.dumps({"conn_type": "dagbridge", "host": "127.0.0.1", "port": gateway.port})
     )
+
+
+@pytest.fixture
+def dags_folder() -> Iterator[Path]:
+    """Where Airflow looks for DAG files: for tests that run Airflow in another process. Empty, before and after."""
+    yield HOME / "dags"
+    shutil.rmtree(HOME / "dags")
+    (HOME / "dags").mkdir()
 
 
 class Finished:

