@@ -14,6 +14,7 @@ import asyncio
 import copy
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from dagbridge import calls
@@ -83,9 +84,12 @@ class Watcher:
     async def wait_all(self, ids: Sequence[str], tell: Callable[[Job], None] | None = None) -> list[Job]:
         """Jobs once all have ended, in the order of their ids. Raises ``NotFound`` as soon as one is unknown.
 
-        ``tell`` is called with each job as it is, and whenever it may have changed.
+        ``tell`` is called with each job as it is, and whenever it may have changed, in the context of who waits: what it logs is
+        the waiter's, not that of whoever opened the stream.
         """
         each = tuple(dict.fromkeys(ids))
+        if tell is not None:
+            tell = _here(tell)
         ends = Ends(each, tell)
         self._add(each, ends)
         try:
@@ -242,3 +246,13 @@ class Watcher:
             await self._look(list(self._followers))
         except DagBridgeError as error:
             calls.log.debug("no look at jobs either: %s", error)
+
+
+def _here(tell: Callable[[Job], None]) -> Callable[[Job], None]:
+    """``tell`` in the present context, whoever calls it."""
+    context = copy_context()
+
+    def told(job: Job) -> None:
+        context.run(tell, job)
+
+    return told

@@ -10,6 +10,7 @@ import shutil
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
+from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -297,6 +298,26 @@ async def test_a_listener_that_fails_harms_nobody_else(bridge: AsyncClient, crow
     with pytest.raises(ZeroDivisionError):
         await waiting
     assert (await other)["state"] == "CANCELLED"
+
+
+async def test_a_listener_is_called_in_the_context_of_who_waits(bridge: AsyncClient, crowd: Crowd) -> None:
+    """What a waiter logs goes where its context says; all are told by one task, which the first of them has started."""
+    who: ContextVar[str] = ContextVar("who")
+    told: dict[str, set[str]] = {}
+
+    def listener(job: Job) -> None:
+        told.setdefault(who.get(), set()).add(job["id"])
+
+    async def wait(job_id: str) -> None:
+        who.set(job_id)
+        await bridge.wait([job_id], tell=listener)
+
+    ids = crowd.make(3)
+    waiting = asyncio.gather(*(wait(job_id) for job_id in ids))
+    await until(lambda: len(told) == 3)
+    crowd.end(ids)
+    await waiting
+    assert told == {job_id: {job_id} for job_id in ids}
 
 
 async def test_closing_is_told(own: Gateway, crowd: Crowd) -> None:

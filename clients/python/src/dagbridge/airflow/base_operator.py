@@ -89,6 +89,7 @@ class BaseDagBridgeOperator(BaseOperator):
         self.log_bytes = log_bytes
         self.job_id: str | None = None
         self.job: Job | None = None
+        self._anew = False
 
     @cached_property
     def hook(self) -> DagBridgeHook:
@@ -119,7 +120,7 @@ class BaseDagBridgeOperator(BaseOperator):
         # Airflow 2 has no id of a try; its run has a new one when it was deleted and made again under the same name.
         run: Any = context["dag_run"]
         uid = str(ti.id) if hasattr(ti, "id") else f"{run.id}.{ti.try_number}"
-        return {"key": key, "tryNumber": ti.try_number, "uid": uid}
+        return {"key": key, "tryNumber": ti.try_number, "uid": f"{uid}/anew" if self._anew else uid}
 
     @property
     def if_live(self) -> Literal["ATTACH", "REPLACE"]:
@@ -201,10 +202,21 @@ class BaseDagBridgeOperator(BaseOperator):
         from dagbridge import InvalidArgument
 
         try:
-            return self.submit(context)
+            job = self.submit(context)
+            if self._withdrawn(context, job):
+                self._anew = True
+                job = self.submit(context)
+            return job
         except InvalidArgument as error:
             faults = "".join(f"\n  {field}: {what}" for field, what in error.violations)
             raise AirflowFailException(f"The gateway does not take the task: {error}{faults}") from error
+
+    def _withdrawn(self, context: Context, job: Job) -> bool:
+        """Whether this try is attached to a job that was cancelled with the try before, and so has to have one of its own.
+
+        A task that is cleared while it is deferred runs again at once, and the triggerer, which cancels, may come later.
+        """
+        return "cancelRequestTime" in job and job.get("uid") != self.identity(context)["uid"]
 
     def _seer(self, context: Context) -> Callable[[Job], None]:
         """Logs what changes of a job, and shows it once it has a native id, and when it has another."""
@@ -243,6 +255,9 @@ class BaseDagBridgeOperator(BaseOperator):
 
     def _finish(self, context: Context, job: Job) -> Any:
         """The end: the log, the XComs, the result or the exception."""
+        if self._withdrawn(context, job):
+            self.log.info("%s was cancelled with the try before; this try has a new one.", jobs_.name(job))
+            return self.execute(context)
         if "outputs" not in job:
             job = self.client.get(job["id"])
         self._show(context, job)

@@ -13,6 +13,8 @@ import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import XCom
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
 from dagbridge.airflow import job as jobs_
@@ -110,7 +112,21 @@ class DagBridgeJobTrigger(BaseTrigger):
         xcoms: dict[str, Any] = {jobs_.JOB_KEY: jobs_.xcom(job)}
         if self.ends["return_value"] and (value := jobs_.outputs(job)) is not None:
             xcoms["return_value"] = value
-        return TaskSuccessEvent(xcoms=xcoms)
+        return TaskSuccessEvent(xcoms=await self._push(xcoms))
+
+    async def _push(self, xcoms: dict[str, Any]) -> dict[str, Any] | None:
+        """Pushes as a task does, or leaves it to the event, as in Airflow 2 and where there is no triggerer (``dag.test()``).
+
+        Airflow 3 stores what an event carries as the text of its JSON, which is what tasks then get.
+        """
+        ti: Any = self.task_instance
+        if ti is None or not AIRFLOW_V_3_0_PLUS:
+            return xcoms
+        for key, value in xcoms.items():
+            await asyncio.to_thread(
+                XCom.set, key, value, dag_id=ti.dag_id, task_id=ti.task_id, run_id=ti.run_id, map_index=ti.map_index
+            )
+        return None
 
     async def _cancel(self, client: AsyncClient) -> None:
         if self.kill == "cancel" and self.run_id is not None:
@@ -120,18 +136,13 @@ class DagBridgeJobTrigger(BaseTrigger):
 
     async def on_kill(self) -> None:
         """Airflow 3.3 and later: a person has marked or cleared the task."""
-        if self.kill != "cancel":
-            return
         client = await DagBridgeHook(self.dagbridge_conn_id).get_async_client()
-        # After a clear the next try may have come first, and have gone on with the job, or with the run.
-        if self.run_id is not None:
+        # After a clear the next try may have come first, and have gone on with the run.
+        if self.run_id is not None and self.task_instance is not None:
             run = await client.get_run(self.run_id)
-            if self.task_instance is None or run["tryNumber"] <= self.task_instance.try_number:
-                await client.cancel_run(self.run_id)
-            return
-        for job in await client.batch_get(self.job_ids):
-            if not await _taken_over(client, job):
-                await client.cancel(job["id"])
+            if run["tryNumber"] > self.task_instance.try_number:
+                return
+        await self._cancel(client)
 
     async def cleanup(self) -> None:
         """Called whenever the trigger ends, also when the triggerer is stopped.
@@ -143,16 +154,6 @@ class DagBridgeJobTrigger(BaseTrigger):
         if not await asyncio.to_thread(_waits, self.task_instance, self.trigger_id):
             self.log.info("The task no longer waits.")
             await self.on_kill()
-
-
-async def _taken_over(client: AsyncClient, job: Job) -> bool:
-    """Whether the job goes by the name of a later try as well."""
-    from dagbridge import NotFound
-
-    try:
-        return (await client.lookup(job["key"], job.get("tryNumber", 1) + 1))["id"] == job["id"]
-    except NotFound:
-        return False
 
 
 def _waits(ti: Any, trigger_id: Any) -> bool:
