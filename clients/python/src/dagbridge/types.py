@@ -169,7 +169,7 @@ class SlurmOptions(TypedDict, total=False):
 
 
 class KubernetesOptions(TypedDict, total=False):
-    """What only Kubernetes understands."""
+    """What only Kubernetes understands; lists and maps are as in a pod spec or, of the program's container, as in a container."""
 
     namespace: str
     serviceAccount: str
@@ -177,8 +177,26 @@ class KubernetesOptions(TypedDict, total=False):
     tolerations: list[dict[str, Any]]
     volumes: list[dict[str, Any]]
     queue: str
-    gang: str
+    gang: Literal["", "kueue", "podgroup", "volcano", "coscheduling"]
     template: dict[str, Any]
+    volumeMounts: list[dict[str, Any]]
+    affinity: dict[str, Any]
+    topologySpreadConstraints: list[dict[str, Any]]
+    priorityClass: str
+    imagePullPolicy: Literal["", "Always", "IfNotPresent", "Never"]
+    imagePullSecrets: list[str]
+    securityContext: dict[str, Any]
+    podSecurityContext: dict[str, Any]
+    env: list[dict[str, Any]]
+    envFrom: list[dict[str, Any]]
+    initContainers: list[dict[str, Any]]
+    sidecars: list[dict[str, Any]]
+    hostAliases: list[dict[str, Any]]
+    resourceClaims: list[dict[str, Any]]
+    annotations: dict[str, str]
+    podTemplatePaths: list[str]
+    successConditions: list[str]
+    failureConditions: list[str]
 
 
 class Task(TypedDict, total=False):
