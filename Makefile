@@ -76,6 +76,10 @@ bench: ## the gateway beside what it stands on, and what waiting costs in Python
 	cd clients/python && PYTHONPATH=tests "$$(./environment.sh dev)/bin/python" bench/waits.py
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 1h ./integration/bench
 
+.PHONY: pictures
+pictures: ## what the Airflow examples look like, made anew (chromium, and what the tests against Airflow and Slurm need)
+	integration/examples/airflow/pictures.sh
+
 .PHONY: vet
 vet:
 	@unformatted=$$(gofmt -l clients cmd integration proto server translators); \

@@ -10,7 +10,13 @@ from airflow.providers.common.compat.sdk import DAG
 
 from dagbridge.airflow.operators import DagBridgeOperator
 
-with DAG("chain", schedule=None, tags=["dagbridge"], default_args={"cpu": 1, "memory": "64Mi", "time_limit": 300}):
+with DAG(
+    "chain",
+    schedule=None,
+    tags=["dagbridge"],
+    # Where the site says so for all, by [operators] default_deferrable, a task need not.
+    default_args={"deferrable": True, "cpu": 1, "memory": "64Mi", "time_limit": 300},
+):
     preprocess = DagBridgeOperator(
         task_id="preprocess",
         script="""\
@@ -39,7 +45,12 @@ awk -v e="$EPOCHS" 'BEGIN { printf "{\\"auc\\": %.3f}\\n", 1 - exp(-e / 2) / 2 }
     )
     evaluate = DagBridgeOperator(
         task_id="evaluate",
-        command=["awk", "-v", "auc={{ ti.xcom_pull(task_ids='train')['auc'] }}", 'BEGIN { print "auc", auc; exit !(auc >= 0.8) }'],
+        command=[
+            "awk",
+            "-v",
+            "auc={{ ti.xcom_pull(task_ids='train')['auc'] }}",
+            'BEGIN { print "auc", auc; exit !(auc >= 0.8) }',
+        ],
     )
     deploy = DagBridgeOperator(
         task_id="deploy",

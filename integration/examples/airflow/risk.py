@@ -17,6 +17,7 @@ with DAG("risk", schedule=None, tags=["dagbridge"]):
     simulations = DagBridgeRunOperator(
         task_id="simulations",
         workflow="risk.yaml",
+        deferrable=True,
         retries=1,
         retry_delay=timedelta(seconds=10),
     )
