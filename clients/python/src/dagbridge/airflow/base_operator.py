@@ -71,7 +71,7 @@ class BaseDagBridgeOperator(BaseOperator):
         reattach: Literal["active", "active_or_succeeded", "never"] = "active",
         on_kill: Literal["cancel", "leave"] = "cancel",
         defer_after: float = 3.0,
-        resume_after: float = 10.0,
+        resume_after: float = 15.0,
         end_from_trigger: bool = True,
         log_bytes: int = 1 << 20,
         **kwargs: Any,

@@ -61,7 +61,7 @@ class DagBridgeJobSensor(BaseSensorOperator):
         dagbridge_conn_id: str = DagBridgeHook.default_conn_name,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=True),
         on_kill: Literal["leave", "cancel"] = "leave",
-        resume_after: float = 10.0,
+        resume_after: float = 15.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
