@@ -27,7 +27,7 @@ def test_a_chain_is_in_before_its_first_job_ends(dag: Any, run: Run, gateway: Ga
     go = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"
     with dag:
         load = DagBridgeOperator(task_id="load", script=f"{go}; echo '{{\"n\": 1}}' >$DAGBRIDGE_OUTPUT", **SUBMITTED)
-        sim = DagBridgeOperator.partial(task_id="sim", depends_on="load", command=["sh", "-c"], **SUBMITTED).expand(
+        sim = DagBridgeOperator.partial(task_id="sim", depends_on="load", **SUBMITTED).expand(
             command=[["sh", "-c", f"echo '{{\"x\": {i}}}' >$DAGBRIDGE_OUTPUT"] for i in range(2)]
         )
         load >> sim
@@ -79,8 +79,8 @@ def test_within_a_mapped_group_each_index_waits_for_its_own(dag: Any, run: Run, 
     with dag:
 
         @task_group
-        def each(code: str) -> None:
-            one = DagBridgeOperator(task_id="one", script=f"exit {code}", **SUBMITTED)
+        def each(code: Any) -> None:
+            one = DagBridgeOperator(task_id="one", script="exit $CODE", env={"CODE": code}, **SUBMITTED)
             DagBridgeOperator(task_id="two", script="true", depends_on=one, **SUBMITTED)
 
         each.expand(code=["0", "1"])

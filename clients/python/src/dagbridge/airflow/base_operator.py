@@ -193,7 +193,11 @@ class BaseDagBridgeOperator(BaseOperator):
         except NotFound:
             return None
         began = context["dag_run"].start_date
-        if job["state"] != "SUCCEEDED" or (began is not None and job["createTime"] < began.strftime("%Y-%m-%dT%H:%M:%S")):
+        if (
+            job["state"] != "SUCCEEDED"
+            or "cancelRequestTime" in job
+            or (began is not None and job["createTime"] < began.strftime("%Y-%m-%dT%H:%M:%S"))
+        ):
             return None
         self.log.info("An earlier try has succeeded: %s.", jobs_.line(job))
         return job

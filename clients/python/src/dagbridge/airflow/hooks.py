@@ -131,7 +131,7 @@ class DagBridgeHook(BaseHook):
 
         try:
             clusters = self.get_conn().clusters()
-        except (DagBridgeError, OSError) as error:
+        except (DagBridgeError, OSError, ValueError) as error:
             return False, str(error)
         told = "; ".join(
             f"{c['name']} ({c['kind']}{', ' + c['message'] if c.get('message') else ''})"

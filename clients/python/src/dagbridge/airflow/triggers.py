@@ -23,6 +23,9 @@ from dagbridge.airflow.hooks import DagBridgeHook
 if TYPE_CHECKING:
     from dagbridge import AsyncClient, Job
 
+#: Seconds before a gateway that was away is asked again.
+PAUSE = 5.0
+
 
 class DagBridgeJobTrigger(BaseTrigger):
     """Waits until jobs have ended, and tells their changes in the task's log.
@@ -73,30 +76,37 @@ class DagBridgeJobTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yields one event."""
-        from dagbridge import DagBridgeError
+        """Yields one event. A gateway that is away is waited for."""
+        from dagbridge import DagBridgeError, Unavailable
 
-        error = None
-        timed_out = False
-        try:
-            client = await DagBridgeHook(self.dagbridge_conn_id).get_async_client()
-            left = None if self.deadline is None else max(0.0, self.deadline - time.time())
+        event = None
+        while event is None:
             try:
-                ended = await client.wait(self.job_ids, left, jobs_.teller(self.log.info, len(self.job_ids)))
-            except TimeoutError:
-                timed_out = True
-                await self._cancel(client)
-            else:
-                if self.ends is not None and len(ended) == 1 and ended[0]["state"] == "SUCCEEDED":
-                    event = await self._success(client, ended[0])
-                    self._fired = True
-                    yield event
-                    return
-        except DagBridgeError as refused:
-            error = str(refused)
-        await asyncio.sleep(max(0.0, self.not_before - time.time()))
+                event = await self._end(await DagBridgeHook(self.dagbridge_conn_id).get_async_client())
+            except Unavailable as away:
+                self.log.info("Waiting for the gateway: %s", away)
+                await asyncio.sleep(PAUSE)
+            except DagBridgeError as refused:
+                event = self._resume(error=str(refused))
+        if not isinstance(event, TaskSuccessEvent):
+            await asyncio.sleep(max(0.0, self.not_before - time.time()))
         self._fired = True
-        yield TriggerEvent(  # type: ignore[no-untyped-call]
+        yield event
+
+    async def _end(self, client: AsyncClient) -> TriggerEvent:
+        left = None if self.deadline is None else max(0.0, self.deadline - time.time())
+        try:
+            ended = await client.wait(self.job_ids, left, jobs_.teller(self.log.info, len(self.job_ids)))
+        except TimeoutError:
+            await self._cancel(client)
+            return self._resume(timed_out=True)
+        if self.ends is not None and len(ended) == 1 and ended[0]["state"] == "SUCCEEDED":
+            return await self._success(client, ended[0])
+        return self._resume()
+
+    def _resume(self, *, timed_out: bool = False, error: str | None = None) -> TriggerEvent:
+        """Goes on in a worker."""
+        return TriggerEvent(  # type: ignore[no-untyped-call]
             {"job_ids": self.job_ids, "run_id": self.run_id, "timed_out": timed_out, "error": error}
         )
 
@@ -104,15 +114,27 @@ class DagBridgeJobTrigger(BaseTrigger):
         """Ends the task without a worker: its log and its XComs are what a worker would have left."""
         assert self.ends is not None
         job = await client.get(job["id"])
-        piece = b"".join([p async for p in client.logs(job["id"], tail=self.ends["log_bytes"])])
-        for number, text in enumerate(piece.decode(errors="replace").splitlines()):
-            self.log.info("%s", text)
-            if number % 100 == 99:
-                await asyncio.sleep(0)  # others run in this loop as well
+        await self._copy_log(client, job, self.ends["log_bytes"])
         xcoms: dict[str, Any] = {jobs_.JOB_KEY: jobs_.xcom(job)}
         if self.ends["return_value"] and (value := jobs_.outputs(job)) is not None:
             xcoms["return_value"] = value
         return TaskSuccessEvent(xcoms=await self._push(xcoms))
+
+    async def _copy_log(self, client: AsyncClient, job: Job, limit: int) -> None:
+        """As the operator does; output that cannot be had makes no failure of a success."""
+        from dagbridge import DagBridgeError
+
+        try:
+            text = b"".join([piece async for piece in client.logs(job["id"], tail=limit)]) if limit else b""
+        except DagBridgeError as error:
+            self.log.warning("The output of %s cannot be had: %s", jobs_.name(job), error)
+            return
+        if len(text) >= limit > 0:
+            self.log.info("The last %d bytes of the output:", limit)
+        for number, line in enumerate(text.decode(errors="replace").splitlines()):
+            self.log.info("%s", line)
+            if number % 100 == 99:
+                await asyncio.sleep(0)  # others run in this loop as well
 
     async def _push(self, xcoms: dict[str, Any]) -> dict[str, Any] | None:
         """Pushes as a task does, or leaves it to the event, as in Airflow 2 and where there is no triggerer (``dag.test()``).
@@ -151,13 +173,13 @@ class DagBridgeJobTrigger(BaseTrigger):
         """
         if self._fired or hasattr(BaseTrigger, "on_kill") or self.task_instance is None:
             return
-        if not await asyncio.to_thread(_waits, self.task_instance, self.trigger_id):
+        if await asyncio.to_thread(_now, self.task_instance) != ("deferred", self.trigger_id):
             self.log.info("The task no longer waits.")
             await self.on_kill()
 
 
-def _waits(ti: Any, trigger_id: Any) -> bool:
-    """Whether a task instance of Airflow 2 is still deferred to this trigger."""
+def _now(ti: Any) -> tuple[Any, ...]:
+    """State and trigger of a task instance of Airflow 2, as the database has them; empty when it is gone."""
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
 
@@ -165,4 +187,4 @@ def _waits(ti: Any, trigger_id: Any) -> bool:
         found = session.query(TaskInstance.state, TaskInstance.trigger_id).filter_by(
             dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index
         )
-        return tuple(found.one_or_none() or ()) == ("deferred", trigger_id)
+        return tuple(found.one_or_none() or ())

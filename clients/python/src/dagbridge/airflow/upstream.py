@@ -100,5 +100,5 @@ def edges(operator: BaseOperator, context: Context, client: Client, depends_on: 
 
 def _share_a_group(operator: Any, other: str) -> bool:
     """Whether two tasks are instances of one mapped task group."""
-    group = operator.get_closest_mapped_task_group()
-    return group is not None and operator.dag.get_task(other).get_closest_mapped_task_group() is group
+    group, others = (each.get_closest_mapped_task_group() for each in (operator, operator.dag.get_task(other)))
+    return group is not None and others is not None and group.group_id == others.group_id
