@@ -90,6 +90,8 @@ class BaseDagBridgeOperator(BaseOperator):
         self.job_id: str | None = None
         self.job: Job | None = None
         self._anew = False
+        #: Who this task is, from the moment on at which it may have a job.
+        self._identity: Task | None = None
 
     @cached_property
     def hook(self) -> DagBridgeHook:
@@ -168,10 +170,22 @@ class BaseDagBridgeOperator(BaseOperator):
         return self._finish(context, job)
 
     def on_kill(self) -> None:
-        """The worker must stop: a person has marked or cleared the task, it is over its time, or the worker is shut down."""
-        if self.job_id is not None and self.kill == "cancel":
-            self.log.info("Cancelling job %s.", self.job_id)
-            self.client.cancel(self.job_id)
+        """The worker must stop: a person has marked or cleared the task, it is over its time, or the worker is shut down.
+
+        It may have been stopped in the middle of the submission: then the job is looked for by its name.
+        """
+        from dagbridge import NotFound
+
+        if self.kill != "cancel" or self._identity is None:
+            return
+        with self.hook.new_client() as client:
+            try:
+                job = client.lookup(self._identity["key"], self._identity["tryNumber"])
+            except NotFound:
+                return
+            if job["id"] == self.job_id or job.get("uid") == self._identity["uid"]:
+                self.log.info("Cancelling %s.", jobs_.name(job))
+                client.cancel(job["id"])
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         """Asked by Airflow's OpenLineage provider, also after a failure."""
@@ -205,10 +219,12 @@ class BaseDagBridgeOperator(BaseOperator):
     def _submit(self, context: Context) -> Job:
         from dagbridge import InvalidArgument
 
+        self._identity = self.identity(context)
         try:
             job = self.submit(context)
             if self._withdrawn(context, job):
                 self._anew = True
+                self._identity = self.identity(context)
                 job = self.submit(context)
             return job
         except InvalidArgument as error:

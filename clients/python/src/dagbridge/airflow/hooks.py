@@ -88,13 +88,17 @@ class DagBridgeHook(BaseHook):
         """Where a person reads about a run."""
         return f"{self.link_base}/v1/runs/{run_id}"
 
-    @cached_property
-    def _client(self) -> Client:
+    def new_client(self) -> Client:
+        """A client of its own, for who must not wait for what another one is doing, such as a signal's handler."""
         from dataclasses import asdict
 
         from dagbridge import Client
 
         return Client(**asdict(self.settings))
+
+    @cached_property
+    def _client(self) -> Client:
+        return self.new_client()
 
     def get_conn(self) -> Client:
         """The client that blocks; one for each hook."""

@@ -120,7 +120,8 @@ class DagBridgeJobSensor(BaseSensorOperator):
     def on_kill(self) -> None:
         """The worker must stop."""
         if self.kill == "cancel" and self.waited:
-            self.hook.get_conn().batch_cancel(self.waited)
+            with self.hook.new_client() as client:
+                client.batch_cancel(self.waited)
 
     def _jobs(self, context: Context) -> dict[str, list[Job]]:
         client = self.hook.get_conn()
