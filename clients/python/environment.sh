@@ -43,7 +43,11 @@ make_environment() {
 }
 
 version=$("$python" -c 'import sys; print(sys.version)')
-digest=$(cat "$requirements" "$project/pyproject.toml" "$0" - <<<"$project $python $version" | sha256sum | cut -c1-12)
+digest=$({
+	cat "$requirements" "$0"
+	sed '/^\[tool\.mypy\]/,$d' "$project/pyproject.toml" # what follows is for tools, and changes nothing that is installed
+	echo "$project $python $version"
+} | sha256sum | cut -c1-12)
 uv=$cache/uv-$uv_version
 environment=$cache/$1-$digest
 make "$uv" make_uv

@@ -70,15 +70,15 @@ class Proxy:
                 self._open -= both
 
     def _back(self, client: socket.socket, server: socket.socket, fates: list[Fate]) -> None:
+        """What comes back, until the gateway is gone, however it goes."""
         kept = b""
         with contextlib.suppress(OSError):
-            while piece := server.recv(65536):
-                if fates[0] == "lose":  # the gateway has answered: it has taken the request
-                    client.shutdown(socket.SHUT_RDWR)
-                    return
+            while (piece := server.recv(65536)) and fates[0] != "lose":  # once it answers, it has taken the request
                 kept += piece
                 if fates[0] == "pass":
                     client.sendall(kept)
                     kept = b""
+        with contextlib.suppress(OSError):
             client.sendall(kept)
+        with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)

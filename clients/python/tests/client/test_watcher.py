@@ -229,15 +229,19 @@ async def test_a_store_that_was_restored_from_a_backup(bridge: AsyncClient, own:
     assert (await waits[0])["state"] == "CANCELLED"
 
 
-async def test_another_store_in_its_place(bridge: AsyncClient, own: Gateway, crowd: Crowd) -> None:
+async def test_another_store_in_its_place(bridge: AsyncClient, own: Gateway, crowd: Crowd, tmp_path: Path) -> None:
     waits = follow(bridge, crowd.make(2))
     await until(lambda: streams(own) == 1)
     own.kill()
-    shutil.rmtree(own.data)
+    aside = own.data.rename(tmp_path / "aside")
     await asyncio.to_thread(own.start)
     for wait in waits:
         with pytest.raises(NotFound):
             await wait
+    own.kill()
+    shutil.rmtree(own.data)
+    aside.rename(own.data)
+    await asyncio.to_thread(own.start)
 
 
 async def test_a_refusal_passes_where_it_was_welcome_before(
