@@ -23,7 +23,8 @@
 //   - No markers: the API server knows whether a pod has started, and whether a name was ever taken.
 //
 // A program's bytes are never Kubernetes': what it would expand in a command or a value, "$(NAME)" and "$$", is escaped.
-// Without workingDirectory the program starts where its image says: a pod's files are the job's own anyway.
+// Without workingDirectory a command or a script runs in an empty folder of the job's own, which goes with the pod, and an
+// image's own program where its image says.
 //
 // # What is laid over what
 //

@@ -39,13 +39,13 @@ func (t *translation) podOptions() {
 	}
 	t.sidecars()
 	for i, volume := range pod.Volumes {
-		if volume.Name == volumeName {
-			t.fault(fmt.Sprintf("kubernetes.volumes[%d].name", i), "%s is the gateway's own: choose another name", volumeName)
+		if volume.Name == volumeName || volume.Name == workVolume {
+			t.fault(fmt.Sprintf("kubernetes.volumes[%d].name", i), "%s is the gateway's own: choose another name", volume.Name)
 		}
 	}
 	for i, mount := range c.VolumeMounts {
-		if mount.MountPath == folder {
-			t.fault(fmt.Sprintf("kubernetes.volumeMounts[%d].mountPath", i), "%s is the gateway's own: choose another path", folder)
+		if mount.MountPath == folder || mount.MountPath == workFolder {
+			t.fault(fmt.Sprintf("kubernetes.volumeMounts[%d].mountPath", i), "%s is the gateway's own: choose another path", mount.MountPath)
 		}
 	}
 }
@@ -69,8 +69,11 @@ func (t *translation) sidecars() {
 	}
 }
 
-// volumeName is of the volume that has the pod's files.
-const volumeName = "dagbridge"
+// volumeName is of the volume that has the pod's files, workVolume of the folder that the program runs in.
+const (
+	volumeName = "dagbridge"
+	workVolume = "dagbridge-work"
+)
 
 // decodeText reads JSON as the API's own structure: what has no place in it is a fault, as it would be at the API server.
 func (t *translation) decodeText(field, value string, into any) {

@@ -106,6 +106,7 @@ func (t *translation) finish(pod *corev1.PodTemplateSpec, main string) {
 		}
 		t.checkLimits(c)
 	}
+	t.ownFolder(pod, main)
 	if pod.Spec.EnableServiceLinks == nil {
 		// The variables of all of a namespace's services are no part of a program's environment.
 		pod.Spec.EnableServiceLinks = new(false)
@@ -118,6 +119,21 @@ func (t *translation) finish(pod *corev1.PodTemplateSpec, main string) {
 	}
 	if size > maxAnnotationBytes {
 		t.tooLarge(size)
+	}
+}
+
+// ownFolder gives a command or a script that says nothing of it a folder to run in that is the job's own, as it has one
+// everywhere. An image's own program runs where its image says.
+func (t *translation) ownFolder(pod *corev1.PodTemplateSpec, main string) {
+	if t.task.GetCommand() == nil && t.task.GetScript() == nil {
+		return
+	}
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == main && c.WorkingDir == "" {
+			c.WorkingDir = workFolder
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: workVolume, MountPath: workFolder})
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: workVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ const (
 	scriptFile   = "script"
 	prologueFile = "prologue"
 	arrayFile    = "array"
+	// workFolder is where a program runs that says nothing of it. It is not in the other one, in which nothing can be made.
+	workFolder = "/dagbridge-work"
 	// outputPath is Kubernetes' own place for a container's last words.
 	outputPath = corev1.TerminationMessagePathDefault
 	// anyImage stands for the image that nobody has named.

@@ -176,6 +176,27 @@ func TestTheImageNeedsNoShellForAScript(t *testing.T) {
 	require.Equal(t, "#!/opt/tool -x -y\n$(A) $$ 'é'\n", pod.Annotations["dagbridge.io/script"], "no file is expanded")
 }
 
+func TestAProgramRunsInAFolderOfItsOwn(t *testing.T) {
+	t.Parallel()
+	template := &dagbridgev1.KubernetesOptions{Template: &dagbridgev1.Json{Text: `{"spec": {"containers": [{"name": "main", "workingDir": "/template"}]}}`}}
+	for name, c := range map[string]struct {
+		task *dagbridgev1.Task
+		want string
+	}{
+		"a command":                          {command("true"), "/dagbridge-work"},
+		"a script":                           {&dagbridgev1.Task{Script: &dagbridgev1.Script{Text: "true"}}, "/dagbridge-work"},
+		"a command that says where":          {&dagbridgev1.Task{Command: command("true").Command, WorkingDirectory: "/data"}, "/data"},
+		"a command whose template says":      {&dagbridgev1.Task{Command: command("true").Command, Kubernetes: template}, "/template"},
+		"an image's own program":             {&dagbridgev1.Task{Container: &dagbridgev1.Container{Image: "x"}}, ""},
+		"an image's own, by another command": {&dagbridgev1.Task{Container: &dagbridgev1.Container{Image: "x", Command: []string{"y"}}}, ""},
+	} {
+		pod := podOf(t, submission(c.task))
+		require.Equal(t, c.want, pod.Spec.Containers[0].WorkingDir, name)
+		require.Equal(t, c.want == "/dagbridge-work", len(pod.Spec.Volumes) == 2, name)
+		require.Equal(t, c.want == "/dagbridge-work", len(pod.Spec.Containers[0].VolumeMounts) == 2, name)
+	}
+}
+
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	pod := func(message string, exit int32, containers int) *corev1.Pod {
