@@ -17,8 +17,9 @@ func (e *Engine) altered(token string, err error) {
 	e.mem.touch(n, func() {
 		switch {
 		case current(n.rec).GetToken() != token:
-		case !errors.Is(err, backend.ErrStuck):
+		case err == nil:
 			n.stuckSince = time.Time{}
+		case !errors.Is(err, backend.ErrStuck): // The scheduler was away: that says nothing of the job.
 		case n.stuckSince.IsZero():
 			n.stuckSince = e.now()
 		default:

@@ -26,7 +26,8 @@ func TestANativeJobThatCannotBeReleasedGivesWay(t *testing.T) {
 	held.stuck = true
 	b.look()
 	require.Len(t, b.job(id).GetAttempts(), 1, "it is waited for")
-	for range 4 {
+	for i := range 6 {
+		b.hpc.down = i == 1 // an outage meanwhile says nothing of the job
 		b.hpc.w.now = b.hpc.w.now.Add(simGrace / 2)
 		b.look()
 	}

@@ -44,7 +44,7 @@ func (b *Backend) Alter(ctx context.Context, changes []backend.Change) []error {
 		}
 	}
 	for i, err := range errs {
-		if err != nil && strings.Contains(err.Error(), withoutIndex) {
+		if err != nil && (strings.Contains(err.Error(), withoutIndex) || strings.Contains(err.Error(), unexpected)) {
 			errs[i] = fmt.Errorf("%w: %w", backend.ErrStuck, err)
 		}
 	}
@@ -54,6 +54,10 @@ func (b *Backend) Alter(ctx context.Context, changes []backend.Change) []error {
 // withoutIndex is what slurmctld says of a job that has no number in slurmdbd yet. It asks for that by itself, but one of 22.05
 // that was killed meanwhile never does again, and the job, across all restarts, can be cancelled only.
 const withoutIndex = "the DB index is being set"
+
+// unexpected is what the same slurmctld mostly says of the same job, since its library does not know the answer. It may also
+// have died in the middle of one.
+const unexpected = "Unexpected message received"
 
 // waits says whether a job has something that is not running yet.
 func (x index) waits(c backend.Change) bool {

@@ -858,6 +858,7 @@ func TestAChangeThatSlurmMayNeverMakeIsStuck(t *testing.T) {
 	t.Parallel()
 	for sentence, stuck := range map[string]bool{
 		"Job update not available right now, the DB index is being set, try again in a bit for job 77": true,
+		"slurm_suspend error: Unexpected message received":                                             true,
 		"Access/permission denied": false,
 	} {
 		w := &witnesses{controller: []record{said(func(r *record) { r.words, r.held = []string{"PENDING"}, true })}}
