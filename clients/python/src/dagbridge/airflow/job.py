@@ -49,8 +49,11 @@ def label(job: Job) -> str:
 
 def line(job: Job) -> str:
     """One line for the log."""
+    state = job["state"]
     why = ": ".join(word for word in (job.get("reason"), job.get("message")) if word)
-    return f"{label(job)}, {name(job)}: {job['state']}" + (f" ({why})" if why else "")
+    if not why.startswith(state):  # a scheduler's own words mostly begin with the state
+        why = f"{state} ({why})" if why else state
+    return f"{label(job)}, {name(job)}: {why}"
 
 
 def counts(states: Mapping[str, int]) -> str:
