@@ -169,9 +169,10 @@ class DagBridgeJobTrigger(BaseTrigger):
     async def cleanup(self) -> None:
         """Called whenever the trigger ends, also when the triggerer is stopped.
 
-        Airflow 2 says in no other way that a person has acted on the task: then it waits for this trigger no longer.
+        Airflow 2 says in no other way that a person has acted on the task: then it waits for this trigger no longer. Airflow 3.0
+        to 3.2 neither call ``on_kill`` nor let a trigger look, so that there the job goes on.
         """
-        if self._fired or hasattr(BaseTrigger, "on_kill") or self.task_instance is None:
+        if self._fired or AIRFLOW_V_3_0_PLUS or self.task_instance is None:
             return
         if await asyncio.to_thread(_now, self.task_instance) != ("deferred", self.trigger_id):
             self.log.info("The task no longer waits.")
