@@ -2,6 +2,7 @@ package faults
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,8 +123,9 @@ func clearAway(t *testing.T, c *slurmtest.Cluster, tokens map[string]bool) int {
 			if _, token, _ := strings.Cut(fields[len(fields)-1], "."); !tokens[token] {
 				continue
 			}
-			// One that came back after a forgotten cancel may wait for what will never be, or start and find its mark.
-			if fields[1] != "JobHeldUser" && fields[1] != "DependencyNeverSatisfied" && fields[1] != "Dependency" {
+			// One that came back after a forgotten cancel may wait for what will never be, or start and find its mark; one
+			// whose end was forgotten is started again, in vain, and held ("launch failed requeued held").
+			if !slices.Contains([]string{"JobHeldUser", "DependencyNeverSatisfied", "Dependency", "launch"}, fields[1]) {
 				other = line
 				return false
 			}

@@ -53,6 +53,9 @@ func (t *translation) wrapper(b *strings.Builder) {
 	}
 	guard := t.files(s.Guard, succeededName, "")
 	fmt.Fprintf(b, "guard=(%s)\n", strings.TrimPrefix(continued(guard), " "))
+	if _, once := s.Task.GetSlurm().GetOptions()["no-requeue"]; once {
+		b.WriteString("once=1\n")
+	}
 	if t.warning != nil {
 		fmt.Fprintf(b, "warn_signal=%s warn_after=%d\n", t.warning.signal, t.warning.after)
 	}

@@ -85,8 +85,9 @@ else
     printf 'dagbridge: not run again: this had ended already, with %s, which Slurm has forgotten\n' "$code" >&2
     exit "$code"
   fi
+  # Slurm requeues what it could not launch a second time even if it is not to requeue it.
   owner=$(tail -n 1 "$dagbridge_base.start")
-  if [ "${owner% *}" != "$id" ] || [ "${owner##* }" -ge "$restart" ]; then
+  if [ "${owner% *}" != "$id" ] || [ "${owner##* }" -ge "$restart" ] || [ -n "${once-}" ]; then
     printf 'dagbridge: not run: this try was already started, as Slurm job %s\n' "${owner% *}" >&2
     exit 120
   fi

@@ -184,6 +184,16 @@ func TestARequeuedJobRunsAgain(t *testing.T) {
 	}
 }
 
+func TestAJobThatIsNotToBeRequeuedRunsOnce(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	s := submission(sh("kill -TERM $PPID; echo ran >> count"))
+	s.Task.Slurm = &dagbridgev1.SlurmOptions{Options: map[string]string{"no-requeue": ""}}
+	require.Zero(t, n.run(s).code)
+	require.Equal(t, slurm.ExitDuplicate, n.run(s, "SLURM_RESTART_COUNT=1").code)
+	require.Equal(t, "ran\n", n.count())
+}
+
 func TestASignalMayReachTheWrapperLate(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
