@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from conftest import AIRFLOW_3
 from gateway import Gateway
 
 pytest.importorskip("airflow")
 
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+
 from dagbridge import Client
 from dagbridge.airflow import run_operator
 from dagbridge.airflow.operators import DagBridgeOperator, DagBridgeRunOperator
+from dagbridge.airflow.triggers import DagBridgeJobTrigger
 
 Run = Callable[..., Any]
 
@@ -174,8 +183,6 @@ tasks:
 def test_what_is_wrong_is_said_at_once_and_not_tried_again(
     dag: Any, run: Run, workflow: Any, said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    import re
-
     with dag:
         DagBridgeRunOperator(task_id="bad", workflow=workflow, retries=3)
     assert run(dag).states == {"bad": "failed"}
@@ -220,7 +227,8 @@ def test_a_task_that_is_killed_in_its_worker_cancels_the_run_or_leaves_it(
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
             executing = DagBridgeRunOperator(task_id="killed", workflow="", on_kill=on_kill)
-            executing.native_run = jobs[0]["runId"]
+            found = bridge.get_run(jobs[0]["runId"])
+            executing._handed_in = found  # as if it were stopped before it has the answer
             executing.on_kill()
             (tmp_path / "go").touch()
 
@@ -257,3 +265,42 @@ def test_a_result_is_bounded_and_what_is_left_out_is_named(
 def test_a_mode_is_one_of_two() -> None:
     with pytest.raises(ValueError, match="mode: 'some' is none of failed, all"):
         DagBridgeRunOperator(task_id="risk", workflow={}, mode="some")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("try_number", "end"), [(1, "CANCELLED"), (2, "SUCCEEDED")], ids=["killed", "taken over"])
+def test_a_kill_while_it_is_deferred_cancels_the_run_unless_the_next_try_has_it(
+    database: None, connection: None, gateway: Gateway, tmp_path: Path, try_number: int, end: str
+) -> None:
+    name = f"killed{try_number}"
+    tasks = [step("slow", f"until [ -e {tmp_path}/go ]; do sleep 0.1; done")]
+    with Client(gateway.url) as bridge:
+        for number in range(1, try_number + 1):
+            key = {"orchestrator": "airflow", "workflow": name, "run": "monday", "tryNumber": number, "uid": str(number)}
+            submitted = bridge.submit_workflow({"run": key, "tasks": tasks})  # type: ignore[typeddict-item]
+        job_id, run_id = submitted["jobs"][0]["id"], submitted["run"]["id"]
+        trigger = DagBridgeJobTrigger("dagbridge_default", [job_id], run_id=run_id)
+        trigger.task_instance = SimpleNamespace(dag_id=name, run_id="monday", task_id="risk", map_index=-1, try_number=1)
+        asyncio.run(trigger.on_kill())
+        assert ("cancelRequestTime" in bridge.get(job_id)) == (end == "CANCELLED")
+        (tmp_path / "go").touch()
+        assert bridge.wait([job_id], timeout=60)[0]["state"] == end
+
+
+def test_a_run_that_is_over_the_tasks_time_is_cancelled(
+    dag: Any, run: Run, gateway: Gateway, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with dag:
+        DagBridgeRunOperator(
+            task_id="risk",
+            workflow={"tasks": [step("slow", f"until [ -e {tmp_path}/go ]; do sleep 0.1; done")]},
+            execution_timeout=timedelta(seconds=5),
+            deferrable=True,
+            defer_after=0,
+        )
+    # Airflow 2 lets it out of dag.test().
+    with contextlib.nullcontext() if AIRFLOW_3 else pytest.raises(AirflowTaskTimeout):
+        assert run(dag).states == {"risk": "failed"}
+    assert "was over the task's execution_timeout; it is cancelled." in "".join(capfd.readouterr())
+    with Client(gateway.url) as bridge:
+        (job,) = bridge.jobs(workflow=f"{dag.dag_id}:risk")
+        assert bridge.wait([job["id"]], timeout=60)[0]["state"] == "CANCELLED"

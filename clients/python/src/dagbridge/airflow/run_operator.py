@@ -78,6 +78,8 @@ class DagBridgeRunOperator(BaseDagBridgeOperator):
         self.tasks_selected = tasks_selected
         self.mode = mode
         self.native_run: str | None = None
+        #: Who the run is, from the moment on at which there may be one.
+        self._handed_in: Mapping[str, Any] | None = None
 
     def run_key(self, context: Context) -> RunKey:
         """Who this run is to the gateway."""
@@ -100,7 +102,7 @@ class DagBridgeRunOperator(BaseDagBridgeOperator):
             body = workflows.native(self.workflow)
         else:
             body = workflows.read(Path(os.path.dirname(context["dag"].fileloc or ""), self.workflow))
-        body["run"] = self.run_key(context)
+        self._handed_in = body["run"] = self.run_key(context)
         body["onConflict"] = "ATTACH"
         body["ifLive"] = self.if_live
         if self.parameters:
@@ -156,10 +158,15 @@ class DagBridgeRunOperator(BaseDagBridgeOperator):
         return self._finish_run(context, run, event["job_ids"])
 
     def on_kill(self) -> None:
-        """Cancels what has not ended, tear-downs left out."""
-        if self.native_run is not None and self.kill == "cancel":
-            self.log.info("Cancelling run %s.", self.native_run)
-            self.client.cancel_run(self.native_run)
+        """Cancels what has not ended, tear-downs left out; stopped in the middle of the submission, it looks for the run."""
+        if self.kill != "cancel" or self._handed_in is None:
+            return
+        key = self._handed_in
+        with self.hook.new_client() as client:
+            for run in client.runs(**{name: key[name] for name in ("deployment", "orchestrator", "workflow", "run")}):
+                if run["id"] == self.native_run or run.get("uid") == key["uid"]:
+                    self.log.info("Cancelling run %s.", run["id"])
+                    client.cancel_run(run["id"])
 
     def _submit_run(self, context: Context) -> Submitted:
         from dagbridge import InvalidArgument
