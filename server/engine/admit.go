@@ -382,7 +382,7 @@ func (a *admission) make(t *txn, one *planned, batch string) string {
 func (a *admission) unit(t *txn, one *planned, key *dagbridgev1.TaskKey, batch string) *storev1.JobRecord {
 	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native && !e.Foreign })
 	rec := &storev1.JobRecord{
-		Job: a.job(t, one.task, key, one), Ready: native || len(one.task.GetUpstream()) == 0, Native: native,
+		Job: a.job(t, one.task, key, one), Ready: native || len(one.task.GetUpstream()) == 0 && !one.task.GetEmpty(), Native: native,
 		Batch: batch, Hold: one.hold, AnyDependency: one.verdict.Any,
 	}
 	if native {

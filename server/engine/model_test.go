@@ -168,7 +168,7 @@ func (m *model) submit() {
 	w := &dagbridgev1.Workflow{Run: &dagbridgev1.Run{Orchestrator: "airflow", Workflow: "model", Run: fmt.Sprintf("r%d", m.runs), TryNumber: 1}}
 	n := rapid.IntRange(1, 5).Draw(m.t, "tasks")
 	for i := range n {
-		if i > 0 && rapid.IntRange(0, 2).Draw(m.t, "twin") == 0 { // they can go in together
+		if i > 0 && !w.Tasks[i-1].GetEmpty() && rapid.IntRange(0, 2).Draw(m.t, "twin") == 0 { // they can go in together
 			task := proto.CloneOf(w.Tasks[i-1])
 			task.Key.Task, task.Command = fmt.Sprintf("t%d", i), &dagbridgev1.Command{Argv: []string{"true", strconv.Itoa(i)}}
 			w.Tasks = append(w.Tasks, task)
@@ -229,6 +229,9 @@ func (m *model) submit() {
 					edge.Instances = dagbridgev1.Edge_INSTANCES_UNSPECIFIED
 				}
 			}
+		}
+		if task.GetArray() == nil && rapid.IntRange(0, 7).Draw(m.t, "empty") == 0 {
+			task.Command, task.Empty = nil, true
 		}
 		if rapid.IntRange(0, 4).Draw(m.t, "tries") == 0 {
 			task.MaxTries, task.RetryWindow = 3, durationpb.New(30*time.Second)
@@ -339,7 +342,8 @@ func (m *model) retry() {
 		job, err := m.engine.Retry(context.Background(), id)
 		var refused *Error
 		if require.True(m.t, err == nil || errors.As(err, &refused), err); err == nil {
-			require.False(m.t, graph.IsTerminal(job.GetState()))
+			_, task := m.record(id)
+			require.Equal(m.t, task.GetEmpty(), graph.IsTerminal(job.GetState()))
 		}
 	})
 }
@@ -615,6 +619,13 @@ func (m *model) checkJob(job *dagbridgev1.Job) {
 	for _, r := range m.world.runs[job.GetId()] {
 		require.False(m.t, r.running, "%s has ended and still runs", job.GetKey().GetTask())
 		last = r
+	}
+	if _, task := m.record(job.GetId()); task.GetEmpty() {
+		require.Nil(m.t, last, "%s has nothing to run, and ran", job.GetKey().GetTask())
+		require.Contains(m.t, []dagbridgev1.Job_State{
+			dagbridgev1.Job_SUCCEEDED, dagbridgev1.Job_SKIPPED, dagbridgev1.Job_UPSTREAM_FAILED, dagbridgev1.Job_CANCELLED,
+		}, job.GetState())
+		return
 	}
 	switch job.GetState() {
 	case dagbridgev1.Job_SUCCEEDED:

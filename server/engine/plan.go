@@ -63,6 +63,11 @@ func plan(p *prepared, faults translators.Faults) (*dagbridgev1.Plan, error) {
 
 // plannedTask renders one task, with its upstreams' names where their native ids would stand.
 func (p *prepared) plannedTask(one *planned) *dagbridgev1.Plan_PlannedTask {
+	if one.task.GetEmpty() {
+		return &dagbridgev1.Plan_PlannedTask{
+			Task: one.task.GetKey().GetTask(), MapIndex: one.task.GetKey().GetMapIndex(), Cluster: one.cluster.Name, Held: one.verdict.Held, Why: one.verdict.Why,
+		}
+	}
 	sub := one.submission()
 	sub.Hold = false // a person submits parents first
 	sub.Depends.Any = one.verdict.Any
@@ -106,7 +111,7 @@ func (p *prepared) together(one *planned) (n int) {
 func (p *prepared) inputs(one *planned) []translators.Input {
 	var inputs []translators.Input
 	for _, i := range slices.Compact(slices.Sorted(slices.Values(one.upstream))) {
-		if i < 0 || p.tasks[i].cluster.Name != one.cluster.Name || !one.cluster.Backend.Capabilities().Dependencies {
+		if i < 0 || p.tasks[i].task.GetEmpty() || p.tasks[i].cluster.Name != one.cluster.Name || !one.cluster.Backend.Capabilities().Dependencies {
 			continue
 		}
 		up := p.tasks[i]

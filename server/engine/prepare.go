@@ -64,7 +64,9 @@ func prepare(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (
 		case !faultIn(faults, field):
 			faults = append(faults, graph.CheckForeign(field, task, one.cluster.Name, one.cluster.Backend.Capabilities().Dependencies)...)
 			faults = append(faults, one.act(field, around)...)
-			faults = append(faults, renderFaults(field, one)...)
+			if !task.GetEmpty() { // else nothing of it goes to the cluster
+				faults = append(faults, renderFaults(field, one)...)
+			}
 		}
 	}
 	if len(faults) > 0 {

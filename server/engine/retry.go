@@ -114,6 +114,10 @@ func (r *revival) again(t *txn, id string) error {
 	over := graph.IsTerminal(t.rec(unit).GetJob().GetState())
 	t.change(id, stillWanted)
 	t.renew(n, id, "RETRY", "a user asked for another attempt", 0)
+	if n.task.GetEmpty() {
+		t.endByRule(n, dagbridgev1.Job_SUCCEEDED, "", "")
+		return nil
+	}
 	t.change(unit, func(rec *storev1.JobRecord) {
 		stillWanted(rec)
 		if over {

@@ -263,6 +263,10 @@ func (t *txn) evaluate(n *node) {
 			t.endByRule(n, dagbridgev1.Job_SKIPPED, "BRANCH", word)
 			return
 		}
+		if n.task.GetEmpty() {
+			t.endByRule(n, dagbridgev1.Job_SUCCEEDED, "", "")
+			return
+		}
 		t.change(n.id(), func(rec *storev1.JobRecord) {
 			rec.Ready = true
 			rec.Job.Reason, rec.Job.Message = "", ""

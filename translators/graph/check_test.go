@@ -120,6 +120,9 @@ func TestCheck(t *testing.T) {
 			}},
 
 		{"no program", tasks(`"key": {"task": "t"}`), []string{`tasks[0]: has no program: set command or script, or a container whose image has one`}},
+		{"nothing to run", tasks(key + `"empty": true`), nil},
+		{"nothing to run, and a program", tasks(key + `"empty": true, ` + command),
+			[]string{`tasks[0].empty: says that there is nothing to run: leave command, script, container and array out, or empty`}},
 		{"a program beside the image's", tasks(key + `"container": {"image": "i", "args": ["x"]}, ` + command),
 			[]string{`tasks[0].container: command and args say what the image runs by itself, and the task has a program: set one of them`}},
 		{"an image alone, and one beside a program", tasks(key+`"container": {"image": "i", "command": ["x"]}, "array": {"items": [{"argv": ["y"]}]}`, `"key": {"task": "b"}, "container": {"image": "i"}, `+command), nil},

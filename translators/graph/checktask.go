@@ -13,6 +13,12 @@ import (
 const maxScriptBytes = 4<<20 - 64<<10
 
 func (c *checker) checkProgram(at string, t *dagbridgev1.Task) {
+	if t.GetEmpty() {
+		if t.GetCommand() != nil || t.GetScript() != nil || t.GetContainer() != nil || t.GetArray() != nil {
+			c.add(at+".empty", "says that there is nothing to run: leave command, script, container and array out, or empty")
+		}
+		return
+	}
 	switch {
 	case t.GetCommand() != nil && t.GetScript() != nil:
 		c.add(at+".script", "command and script exclude each other: set one of them")

@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,10 +72,16 @@ type Verdict struct {
 // itself is kept from the moment on in which the upstream is submitted.
 //
 // LOST is no end here: a native job that vanished is the engine's to mend. Nor is a retry that a person asks for later.
+//
+// A task with nothing to run that waits for nothing has succeeded as soon as it is there.
 func Natives(nodes []Node) []Verdict {
+	nodes = slices.Clone(nodes)
 	tasks := make([]*dagbridgev1.Task, len(nodes))
 	for i, node := range nodes {
 		tasks[i] = node.Task
+		if node.Task.GetEmpty() && len(node.Task.GetUpstream()) == 0 {
+			nodes[i].Ended = succeeded
+		}
 	}
 	x := newIndex(tasks)
 	n := natives{nodes: nodes, upstream: x.edges(), ends: make([]fates, len(nodes)), grouped: make([]grouping, len(nodes)), judgements: judgements{}}
@@ -144,6 +151,9 @@ func (n *natives) verdict(i int) Verdict {
 		default:
 			conditional = append(conditional, j)
 		}
+	}
+	if t.GetEmpty() {
+		return v.hold("there is nothing to run: it ends here, without a native job")
 	}
 	if len(counted)+len(conditional) == 0 {
 		return v
@@ -247,6 +257,8 @@ func (n *natives) block(i, j int) string {
 	switch {
 	case IsTerminal(upstream.Ended):
 		return fmt.Sprintf("%s is %s and may be tried again", name, upstream.Ended)
+	case upstream.Task.GetEmpty():
+		return fmt.Sprintf("%s has nothing to run, and so no native job to wait for", name)
 	case upstream.Cluster != node.Cluster:
 		return fmt.Sprintf("%s is on cluster %s, this one on %s", name, upstream.Cluster, node.Cluster)
 	case upstream.User != node.User:

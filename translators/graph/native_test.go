@@ -230,3 +230,22 @@ func TestNativesOfACycleAnswers(t *testing.T) {
 	t.Parallel()
 	require.Len(t, Natives(onSlurm(dag("a < b", "b < a", "c < c"))), 3)
 }
+
+// What has nothing to run has no native job to wait for. At the beginning of a DAG it has ended as soon as it is there.
+func TestNativesOfEmptyTasks(t *testing.T) {
+	t.Parallel()
+	task := func(name string, empty bool, upstream ...string) Node {
+		one := &dagbridgev1.Task{Key: &dagbridgev1.TaskKey{Workflow: "w", Run: "r", Task: name}, TriggerRule: AllSuccess, Empty: empty}
+		for _, up := range upstream {
+			one.Upstream = append(one.Upstream, &dagbridgev1.Edge{Task: up})
+		}
+		return Node{Task: one, Cluster: "hpc", KeepsDependencies: true}
+	}
+	verdicts := Natives([]Node{task("begin", true), task("work", false, "begin"), task("more", false, "work"), task("join", true, "more"), task("last", false, "join")})
+	require.True(t, verdicts[0].Held)
+	require.False(t, verdicts[1].Held)
+	require.False(t, verdicts[1].Edges[0].Native)
+	require.True(t, verdicts[2].Edges[0].Native)
+	require.True(t, verdicts[3].Held)
+	require.Equal(t, "join has nothing to run, and so no native job to wait for", verdicts[4].Why)
+}

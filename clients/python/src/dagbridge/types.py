@@ -230,6 +230,7 @@ class Task(TypedDict, total=False):
     slurm: SlurmOptions
     kubernetes: KubernetesOptions
     labels: dict[str, str]
+    empty: bool
 
 
 class Attempt(TypedDict, total=False):

@@ -1505,8 +1505,8 @@ func (x *KubernetesOptions) GetFailureConditions() []string {
 	return nil
 }
 
-// Task is one step: a program, what it needs, and what it waits for. At least one of command, script and container is set;
-// command and script exclude each other.
+// Task is one step: a program, what it needs, and what it waits for. At least one of command, script and container is set, unless
+// it is empty; command and script exclude each other.
 type Task struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   *TaskKey               `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -1545,10 +1545,13 @@ type Task struct {
 	Array         *Array      `protobuf:"bytes,23,opt,name=array,proto3" json:"array,omitempty"`
 	Retry         *Retry      `protobuf:"bytes,24,opt,name=retry,proto3" json:"retry,omitempty"`
 	// True, the default: after an unknown end the task is LOST and never run again on the gateway's own account.
-	AtMostOnce    *bool              `protobuf:"varint,25,opt,name=at_most_once,json=atMostOnce,proto3,oneof" json:"at_most_once,omitempty"`
-	Slurm         *SlurmOptions      `protobuf:"bytes,26,opt,name=slurm,proto3" json:"slurm,omitempty"`
-	Kubernetes    *KubernetesOptions `protobuf:"bytes,27,opt,name=kubernetes,proto3" json:"kubernetes,omitempty"`
-	Labels        map[string]string  `protobuf:"bytes,28,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	AtMostOnce *bool              `protobuf:"varint,25,opt,name=at_most_once,json=atMostOnce,proto3,oneof" json:"at_most_once,omitempty"`
+	Slurm      *SlurmOptions      `protobuf:"bytes,26,opt,name=slurm,proto3" json:"slurm,omitempty"`
+	Kubernetes *KubernetesOptions `protobuf:"bytes,27,opt,name=kubernetes,proto3" json:"kubernetes,omitempty"`
+	Labels     map[string]string  `protobuf:"bytes,28,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// There is nothing to run: a join, or a mark, of a DAG (Airflow's EmptyOperator). It has no native job, and succeeds in the moment in
+	// which its trigger rule would start it.
+	Empty         bool `protobuf:"varint,29,opt,name=empty,proto3" json:"empty,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1777,6 +1780,13 @@ func (x *Task) GetLabels() map[string]string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *Task) GetEmpty() bool {
+	if x != nil {
+		return x.Empty
+	}
+	return false
 }
 
 type Array_Item struct {
@@ -2030,7 +2040,7 @@ const file_dagbridge_v1_task_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8a\x0f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa0\x0f\n" +
 	"\x04Task\x12/\n" +
 	"\x03key\x18\x01 \x01(\v2\x15.dagbridge.v1.TaskKeyB\x06\xbaH\x03\xc8\x01\x01R\x03key\x12&\n" +
 	"\n" +
@@ -2070,7 +2080,8 @@ const file_dagbridge_v1_task_proto_rawDesc = "" +
 	"\n" +
 	"kubernetes\x18\x1b \x01(\v2\x1f.dagbridge.v1.KubernetesOptionsR\n" +
 	"kubernetes\x12j\n" +
-	"\x06labels\x18\x1c \x03(\v2\x1e.dagbridge.v1.Task.LabelsEntryB2\xbaH/\x9a\x01,\x10@\"\x16r\x14 \x01(\x80\x022\r^[^=\\p{Cc}]+$*\x10r\x0e(\x80\x022\t^\\P{Cc}*$R\x06labels\x1a6\n" +
+	"\x06labels\x18\x1c \x03(\v2\x1e.dagbridge.v1.Task.LabelsEntryB2\xbaH/\x9a\x01,\x10@\"\x16r\x14 \x01(\x80\x022\r^[^=\\p{Cc}]+$*\x10r\x0e(\x80\x022\t^\\P{Cc}*$R\x06labels\x12\x14\n" +
+	"\x05empty\x18\x1d \x01(\bR\x05empty\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
