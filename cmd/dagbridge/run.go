@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
@@ -27,7 +29,8 @@ func newRun() *cobra.Command {
 		Use:   "run [flags] -f WORKFLOW | run [flags] WORKFLOW",
 		Short: "Submit a whole DAG",
 		Long: `Submit a whole DAG: all of it or, when anything is wrong with it, nothing. The file is the body of POST /v1/runs as YAML or
-JSON. Where it names no run, one is made: orchestrator "cli", workflow the file's name, run and uid a UUID.`,
+JSON, or a serialized Airflow DAG. Where it names no run, one is made: orchestrator "cli", workflow the file's name, run and
+uid a UUID; of an Airflow DAG, orchestrator "airflow", workflow the DAG's id, and the logical date is now.`,
 		Example: `  dagbridge run -f ml-pipeline.yaml --cluster hpc --wait`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
@@ -91,9 +94,15 @@ func (c *runCommand) name(workflow *dagbridgev1.Workflow) error {
 	override(&run.Run, c.key.GetRun())
 	override(&run.Uid, c.key.GetUid())
 	override(&run.TryNumber, c.key.GetTryNumber())
-	run.Orchestrator = cmp.Or(run.GetOrchestrator(), "cli")
-	run.Workflow = cmp.Or(run.GetWorkflow(), workflow.GetName(), userName())
+	dag := workflow.GetAirflowDag() != nil // the gateway reads its name in it
+	if !dag {
+		run.Orchestrator = cmp.Or(run.GetOrchestrator(), "cli")
+		run.Workflow = cmp.Or(run.GetWorkflow(), workflow.GetName(), userName())
+	}
 	if run.GetRun() == "" {
+		if dag && workflow.LogicalDate == nil {
+			workflow.LogicalDate = timestamppb.New(time.Now().Truncate(time.Microsecond))
+		}
 		run.Run = uuid.NewString()
 		run.Uid = cmp.Or(run.GetUid(), run.GetRun())
 	}

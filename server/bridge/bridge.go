@@ -51,20 +51,6 @@ func (b *Bridge) SubmitTask(ctx context.Context, req *dagbridgev1.SubmitTaskRequ
 	return b.engine.SubmitTask(ctx, auth.Owner(ctx), req)
 }
 
-// SubmitWorkflow submits a DAG.
-func (b *Bridge) SubmitWorkflow(ctx context.Context, w *dagbridgev1.Workflow) (*dagbridgev1.SubmitWorkflowResponse, error) {
-	return b.engine.SubmitWorkflow(ctx, auth.Owner(ctx), w)
-}
-
-// PlanWorkflow says what SubmitWorkflow would do.
-func (b *Bridge) PlanWorkflow(ctx context.Context, w *dagbridgev1.Workflow) (*dagbridgev1.PlanWorkflowResponse, error) {
-	plan, err := b.engine.Plan(auth.Owner(ctx), w)
-	if err != nil {
-		return nil, err
-	}
-	return &dagbridgev1.PlanWorkflowResponse{Plan: plan}, nil
-}
-
 // CancelJob asks for the end of a job; that it is over is told by a later look at it.
 func (b *Bridge) CancelJob(ctx context.Context, req *dagbridgev1.CancelJobRequest) (*dagbridgev1.CancelJobResponse, error) {
 	if _, err := b.store.Job(req.GetId()); err != nil {

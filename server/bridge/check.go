@@ -52,19 +52,6 @@ func (b *Bridge) Check(ctx context.Context, req proto.Message) error {
 	return check(b.validator, req, func(w *dagbridgev1.Workflow) translators.Faults { return b.engine.Faults(auth.Owner(ctx), w) })
 }
 
-// Plan is PlanWorkflow without a gateway, for these clusters. Errors are translators.Faults.
-func Plan(w *dagbridgev1.Workflow, clusters []engine.Cluster) (*dagbridgev1.Plan, error) {
-	validator, err := newValidator()
-	if err != nil {
-		return nil, err
-	}
-	engineFaults := func(w *dagbridgev1.Workflow) translators.Faults { return engine.Faults(w, clusters) }
-	if err := check(validator, w, engineFaults); err != nil {
-		return nil, err
-	}
-	return engine.Plan(w, clusters)
-}
-
 func check(validator protovalidate.Validator, req proto.Message, engineFaults func(*dagbridgev1.Workflow) translators.Faults) error {
 	var faults translators.Faults
 	var options []protovalidate.ValidationOption
@@ -106,7 +93,9 @@ func check(validator protovalidate.Validator, req proto.Message, engineFaults fu
 func submissionFaults(req proto.Message, engineFaults func(*dagbridgev1.Workflow) translators.Faults) translators.Faults {
 	switch req := req.(type) {
 	case *dagbridgev1.Workflow:
-		return engineFaults(req)
+		if req.GetAirflowDag() == nil { // else its tasks are not known yet
+			return engineFaults(req)
+		}
 	case *dagbridgev1.SubmitTaskRequest:
 		if req.GetTask() != nil {
 			return engine.OneTaskFaults(engineFaults(engine.OneTask(req)))
