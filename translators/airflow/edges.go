@@ -12,15 +12,15 @@ func (t *translator) edges(op *operator, task *dagbridgev1.Task) {
 	for _, up := range op.upstream {
 		task.Upstream = append(task.Upstream, t.edge(op, up))
 	}
-	rule := op.rule()
+	rule := op.rule
 	if rule != graph.AllSuccess && !slices.Contains(graph.Rules(), rule) {
 		t.fault(op, "trigger_rule", "is %s, which is no trigger rule", brief(rule))
 	}
-	task.Setup = op.flag("is_setup")
-	if op.flag("is_teardown") {
+	task.Setup = op.setup
+	if op.teardown {
 		task.Teardown = &dagbridgev1.Teardown{}
 		for _, up := range op.upstream {
-			if up.flag("is_setup") && t.takes(up.id) {
+			if up.setup && t.takes(up.id) {
 				task.Teardown.Of = append(task.Teardown.Of, up.id)
 			}
 		}
@@ -45,30 +45,36 @@ func (t *translator) edge(op, up *operator) *dagbridgev1.Edge {
 // setups refuses the one thing about set-ups that edges and rules do not say: whatever its own rule, work in the scope of a set-up that is not
 // directly before it runs only if that has succeeded. Where all of a way from the set-up is all_success, that is so by itself.
 func (t *translator) setups() {
+	told := make([]bool, t.dag.length) // once a task
 	for _, setup := range t.dag.operators {
-		if !setup.flag("is_setup") || !t.takes(setup.id) {
+		if !setup.setup || !t.takes(setup.id) {
 			continue
+		}
+		if t.exhausted {
+			return
 		}
 		after := t.reach(setup, downstreamOf)
 		// What runs only if the set-up has succeeded, by its rule and those on the way.
 		implied := t.reach(setup, func(o *operator) []*operator {
 			return slices.DeleteFunc(slices.Clone(o.downstream), func(down *operator) bool {
-				return down.rule() != graph.AllSuccess || down.flag("is_teardown") || !t.takes(down.id)
+				return down.rule != graph.AllSuccess || down.teardown || !t.takes(down.id)
 			})
 		})
-		teardowns := slices.DeleteFunc(slices.Clone(setup.downstream), func(o *operator) bool { return !o.flag("is_teardown") })
+		teardowns := slices.DeleteFunc(slices.Clone(setup.downstream), func(o *operator) bool { return !o.teardown })
+		before := make([]bool, t.dag.length) // a tear-down of it
+		for _, teardown := range teardowns {
+			for i, is := range t.reach(teardown, upstreamOf) {
+				before[i] = before[i] || is
+			}
+		}
 		for _, op := range t.dag.operators {
-			if !after[op.index] || implied[op.index] || !t.takes(op.id) || op.flag("is_teardown") || op.rule() == graph.Always || slices.Contains(op.upstream, setup) {
+			if told[op.index] || !after[op.index] || implied[op.index] || !t.takes(op.id) || op.teardown || op.rule == graph.Always || slices.Contains(op.upstream, setup) {
 				continue
 			}
-			inScope := len(teardowns) == 0
-			if !inScope {
-				below := t.reach(op, downstreamOf)
-				inScope = slices.ContainsFunc(teardowns, func(o *operator) bool { return below[o.index] })
-			}
-			if inScope {
+			if inScope := len(teardowns) == 0 || before[op.index]; inScope {
+				told[op.index] = true
 				t.fault(op, "trigger_rule", "%s, in the scope of the set-up %s: in Airflow it runs only if that has succeeded, which is not supported "+
-					"here unless all of a way from the set-up to it is all_success", op.rule(), brief(setup.id))
+					"here unless all of a way from the set-up to it is all_success", op.rule, brief(setup.id))
 			}
 		}
 	}
@@ -105,7 +111,7 @@ func upstreamOf(o *operator) []*operator   { return o.upstream }
 func downstreamOf(o *operator) []*operator { return o.downstream }
 
 // maxWork is how many edges are followed for one DAG.
-const maxWork = 20_000_000
+const maxWork = 5_000_000
 
 // reach says of each operator, by its index, whether edges lead to it.
 func (t *translator) reach(from *operator, next func(*operator) []*operator) []bool {
@@ -133,7 +139,7 @@ func (t *translator) reach(from *operator, next func(*operator) []*operator) []b
 // implied: that a task runs says that an earlier one has succeeded, since a way of all_success leads from one to the other.
 func (t *translator) implied(earlier, op *operator) bool {
 	return t.reach(op, func(o *operator) []*operator {
-		if o.rule() != graph.AllSuccess || o.flag("is_teardown") || !t.takes(o.id) {
+		if o.rule != graph.AllSuccess || o.teardown || !t.takes(o.id) {
 			return nil
 		}
 		return o.upstream

@@ -18,6 +18,9 @@ type operator struct {
 	partial              *jinja.Dict
 	defaults             *jinja.Dict
 	upstream, downstream []*operator
+	// rule is its trigger rule, by its newest name; setup and teardown: it is one.
+	rule            string
+	setup, teardown bool
 	// group is the mapped group that it is in, if any; nested: there is another one around that.
 	group  *jinja.Dict
 	nested bool
@@ -43,6 +46,7 @@ func newOperator(index int, fields, defaults *jinja.Dict) *operator {
 			op.partial = partial
 		}
 	}
+	op.rule, op.setup, op.teardown = op.readRule(), op.flag("is_setup"), op.flag("is_teardown")
 	return op
 }
 
@@ -83,8 +87,7 @@ func (op *operator) flag(name string) bool { return op.get(name) == true }
 
 func (op *operator) isMapped() bool { return op.flag("_is_mapped") }
 
-// rule is its trigger rule, by its newest name.
-func (op *operator) rule() string {
+func (op *operator) readRule() string {
 	switch rule := op.text("trigger_rule"); rule {
 	case "":
 		return "all_success"

@@ -56,7 +56,7 @@ func Literal(text string) Text {
 }
 
 // maxSteps is what one Renderer may do; a step is an evaluated expression, or 64 bytes that one makes.
-const maxSteps = 2_000_000
+const maxSteps = 1_000_000
 
 // maxTemplate is the size of a template, and of what it renders to.
 const maxTemplate = 1 << 20
