@@ -28,7 +28,7 @@ func (x *translating) render(in instance, value jinja.Value) (jinja.Value, error
 			return x.ofGroup(in, value)
 		}
 		if of := xcomArg.FindStringSubmatch(value); of != nil && of[2] == x.dag.id {
-			return x.checked(jinja.Pull{Task: of[1], Path: jinja.List{of[3]}})
+			return x.checked(jinja.Pull{Task: of[1], Path: jinja.List{of[3]}}, true)
 		}
 		return x.template(value)
 	case jinja.List:
@@ -56,9 +56,9 @@ func (x *translating) render(in instance, value jinja.Value) (jinja.Value, error
 		if value.why != "" {
 			return nil, errors.New(value.why)
 		}
-		return x.checked(jinja.Pull{Task: value.task, Path: jinja.List{value.key}})
+		return x.checked(jinja.Pull{Task: value.task, Path: jinja.List{value.key}}, true)
 	case jinja.Pull:
-		return x.checked(value)
+		return x.checked(value, true)
 	case unknown:
 		return nil, fmt.Errorf("holds a value of the type %s, which is not known here", brief(value.kind))
 	}
@@ -96,7 +96,7 @@ func (x *translating) template(source string) (jinja.Text, error) {
 		if part.Pull == nil {
 			continue
 		}
-		pull, err := x.checked(*part.Pull)
+		pull, err := x.checked(*part.Pull, false)
 		if err != nil {
 			return nil, err
 		}
@@ -139,8 +139,9 @@ func (x *translating) pull(args jinja.Args) (jinja.Value, error) {
 	return jinja.Pull{Task: task, Path: jinja.List{key}}, nil
 }
 
-// checked is a pull that can be had: of a task before this one, that leaves one result, or one for each index of the group of both.
-func (x *translating) checked(p jinja.Pull) (jinja.Value, error) {
+// checked is a pull that can be had: of a task before this one, that leaves one result; or, of a mapped group that both are in, one for each index.
+// Airflow gives the own one for an argument alone; a template that asks gets all.
+func (x *translating) checked(p jinja.Pull, argument bool) (jinja.Value, error) {
 	op := x.operator
 	of := x.dag.byID[p.Task]
 	switch {
@@ -148,7 +149,7 @@ func (x *translating) checked(p jinja.Pull) (jinja.Value, error) {
 		return nil, fmt.Errorf("wants the result of task %s, and there is no such task", brief(p.Task))
 	case !x.isUpstream(of):
 		return nil, fmt.Errorf("wants the result of task %s, which is not before this one", brief(p.Task))
-	case of.group != nil && of.group == op.group:
+	case argument && of.group != nil && of.group == op.group:
 		p.Path = slices.Insert(slices.Clone(p.Path), 0, jinja.Value(ownIndex{}))
 	case of.isMapped() || of.group != nil:
 		return nil, fmt.Errorf("wants the result of task %s, which is mapped: it is a list of results, which only a program of yours can read, "+

@@ -32,7 +32,7 @@ with DAG("everything", schedule=None, start_date=dt.datetime(2026,1,1), params={
     @task_group
     def g(site):
         a=BashOperator(task_id="a", bash_command=site)
-        b=BashOperator(task_id="b", bash_command="echo {{ ti.xcom_pull(task_ids='g.a') }} again")
+        b=BashOperator(task_id="b", bash_command="echo $S again", env={"S": a.output})
         a>>b
     g.expand(site=["echo s1","echo s2"])
     s=BashOperator(task_id="setup", bash_command="echo up").as_setup()
