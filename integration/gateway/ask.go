@@ -13,7 +13,7 @@ import (
 )
 
 // Dagbridge runs a command that must end with a code, and returns what it wrote to its standard output.
-func (g *Gateway) Dagbridge(t *testing.T, code int, args ...string) string {
+func (g *Gateway) Dagbridge(t testing.TB, code int, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), g.binary, args...)
 	grpc, _ := g.Addresses()
@@ -29,7 +29,7 @@ func (g *Gateway) Dagbridge(t *testing.T, code int, args ...string) string {
 }
 
 // Get asks REST, and returns the status and the body.
-func (g *Gateway) Get(t *testing.T, path string) (int, string) {
+func (g *Gateway) Get(t testing.TB, path string) (int, string) {
 	t.Helper()
 	_, rest := g.Addresses()
 	answer, err := http.Get("http://" + rest + path)

@@ -20,7 +20,7 @@ import (
 )
 
 // Gateway is one in front of a Slurm, which it knows as the cluster "hpc", and of this machine, "here". Its process may be ended and started again, on the
-// same data; the addresses are others then.
+// same data; the addresses are others then, unless it was made by NewAt.
 type Gateway struct {
 	// Slurm that is behind it.
 	Slurm *slurmtest.Cluster
@@ -46,7 +46,18 @@ type process struct {
 
 // New starts a gateway that reaches Slurm by "rest" or by "cli", and waits until it is ready. More is said of Slurm in YAML, as
 // "limits: {...}". It ends with the test.
-func New(t *testing.T, c *slurmtest.Cluster, way string, more ...string) *Gateway {
+func New(t testing.TB, c *slurmtest.Cluster, way string, more ...string) *Gateway {
+	t.Helper()
+	return start(t, c, way, 0, 0, more)
+}
+
+// NewAt is New at addresses that stay: a port, which nobody listens on, for gRPC, and the next one for REST.
+func NewAt(t testing.TB, c *slurmtest.Cluster, way string, port int, more ...string) *Gateway {
+	t.Helper()
+	return start(t, c, way, port, port+1, more)
+}
+
+func start(t testing.TB, c *slurmtest.Cluster, way string, grpc, http int, more []string) *Gateway {
 	t.Helper()
 	g := &Gateway{Slurm: c, binary: build(t, c), Config: filepath.Join(t.TempDir(), "dagbridge.yaml"), WorkDir: c.WorkDir(t), User: "root"}
 	how := fmt.Sprintf("cli: {path: %q}", c.Bin())
@@ -55,8 +66,8 @@ func New(t *testing.T, c *slurmtest.Cluster, way string, more ...string) *Gatewa
 		how = fmt.Sprintf("rest: {url: %q, user: %q, tokenFile: %q}", c.URL, slurmtest.User, c.TokenFile(t))
 	}
 	how = strings.Join(append([]string{how}, more...), ", ")
-	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: %q\nlostAfter: 5s\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n  - name: here\n    local: {}\n",
-		t.TempDir(), how, g.WorkDir)
+	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:%d\", http: \"127.0.0.1:%d\"}\ndata: %q\nlostAfter: 5s\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n  - name: here\n    local: {}\n",
+		grpc, http, t.TempDir(), how, g.WorkDir)
 	require.NoError(t, os.WriteFile(g.Config, []byte(text), 0o600))
 	t.Cleanup(func() {
 		g.Kill()
@@ -69,7 +80,7 @@ func New(t *testing.T, c *slurmtest.Cluster, way string, more ...string) *Gatewa
 }
 
 // build builds the program into the cluster's folder, which goes away with the tests.
-func build(t *testing.T, c *slurmtest.Cluster) string {
+func build(t testing.TB, c *slurmtest.Cluster) string {
 	t.Helper()
 	path := filepath.Join(c.Prefix, "dagbridge")
 	command := exec.Command("go", "build", "-o", path, "github.com/dagbridge/dagbridge/cmd/dagbridge")
@@ -80,7 +91,7 @@ func build(t *testing.T, c *slurmtest.Cluster) string {
 }
 
 // Start starts the gateway's process and waits until it is ready.
-func (g *Gateway) Start(t *testing.T) {
+func (g *Gateway) Start(t testing.TB) {
 	t.Helper()
 	g.Launch(t)
 	grpc, _ := g.Addresses()
@@ -90,7 +101,7 @@ func (g *Gateway) Start(t *testing.T) {
 var readyLine = regexp.MustCompile(`gRPC (\S+), REST (\S+), `)
 
 // Launch starts the gateway's process and does not wait.
-func (g *Gateway) Launch(t *testing.T) {
+func (g *Gateway) Launch(t testing.TB) {
 	t.Helper()
 	p := &process{command: exec.Command(g.binary, "serve", "--config", g.Config), ready: make(chan struct{})}
 	p.command.Stderr = &g.log
@@ -119,7 +130,7 @@ func (g *Gateway) Addresses() (grpc, http string) {
 }
 
 // Stop ends the process the way systemd does.
-func (g *Gateway) Stop(t *testing.T) {
+func (g *Gateway) Stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, g.current.command.Process.Signal(syscall.SIGTERM))
 	<-g.current.ready

@@ -123,7 +123,7 @@ func start(o Options) (*Cluster, error) {
 	}
 	var output []byte
 	for range 5 {
-		base := freePorts()
+		base := FreePorts()
 		arguments := []string{"--base-port", fmt.Sprint(base)}
 		if root != "" {
 			arguments = append(arguments, "--root", root)
@@ -160,8 +160,8 @@ func (c *Cluster) version() (string, error) {
 	return fields[len(fields)-1], nil
 }
 
-// freePorts finds the first of 20 ports in a row that nobody listens on. Another process may still take one: the script says so.
-func freePorts() int {
+// FreePorts finds the first of 20 ports in a row that nobody listens on. Another process may still take one: the script says so.
+func FreePorts() int {
 	for {
 		base := 20000 + rand.IntN(500)*20
 		free := true

@@ -1,0 +1,51 @@
+package airflowtest
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// crowd: a hundred tasks that are deferred at once cost the gateway one stream, as there is one triggerer; marked, all are cancelled.
+func (r *rig) crowd(t *testing.T) {
+	const tasks = 100
+	run := r.Trigger(t, "crowd", "crowd", map[string]any{"tasks": tasks})
+	states := func() map[string]int {
+		n := map[string]int{}
+		for _, ti := range run.Tasks(t) {
+			if ti.TaskID == "crowd" && ti.MapIndex >= 0 {
+				n[ti.State]++
+			}
+		}
+		return n
+	}
+	for so := 20; so <= tasks; so += 20 { // each takes a process for a moment, which is long for all of them
+		Eventually(t, func() bool { return states()["deferred"] >= so }, "%d are not deferred: %v", so, lazily(func() string { return fmt.Sprint(states()) }))
+	}
+	watches := regexp.MustCompile(`(?m)^dagbridge_streams_open\{method="[^"]*WatchJobs"\} (\d+)$`)
+	Eventually(t, func() bool {
+		_, text := r.g.Get(t, "/metrics")
+		found := watches.FindStringSubmatch(text)
+		return found != nil && found[1] == "1"
+	}, "there is not one stream: %s", lazily(func() string { _, text := r.g.Get(t, "/metrics"); return text }))
+	require.Len(t, r.accounted(t, "crowd"), tasks)
+	run.Mark(t, "failed")
+	Eventually(t, func() bool { return r.g.Slurm.Run(t, "squeue", "-h", "-o", "%i", "--name", "crowd") == "" }, "jobs are left in Slurm")
+	for id, state := range r.accounted(t, "crowd") {
+		require.Equal(t, "CANCELLED", state, id)
+	}
+}
+
+// hasty: jobs that are over when their tasks are deferred, or a moment later, do not fail them.
+func (r *rig) hasty(t *testing.T) {
+	run := r.Trigger(t, "hasty", "hasty", nil)
+	run.Await(t, "success")
+	natives := map[string]string{}
+	for _, job := range r.jobs(t, run) {
+		natives[job.GetNativeId()] = "COMPLETED"
+	}
+	require.Len(t, natives, 20)
+	r.awaitAccounted(t, "hasty", natives)
+}
