@@ -11,7 +11,8 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath
 # the test's own process: the command line's tests run the program, which it would slow down many times over.
 RACE = ./clients/go/... ./proto/... ./server/... ./translators/...
 UNIT = $(RACE) ./cmd/...
-INTEGRATION = ./integration/...
+# What starts a whole Airflow as well takes ten minutes of its own: make test-airflow.
+INTEGRATION = $(filter-out %/integration/airflow,$(shell $(GO) list ./integration/...))
 TIMEOUT ?= 20m
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dagbridge
@@ -48,6 +49,10 @@ test-python: lint-python ## the Python client against a gateway of this machine,
 	cd clients/python && "$$(./environment.sh airflow-3.3)/bin/pytest" -q tests/airflow
 	cd clients/python && "$$(./environment.sh airflow-2.11)/bin/pytest" -q tests/airflow
 
+.PHONY: test-airflow
+test-airflow: ## a real Airflow, a gateway and a real Slurm, all of them killed (ten minutes)
+	$(GO) test -timeout 40m -count 1 ./integration/airflow
+
 .PHONY: lint-python
 lint-python: # mypy needs Airflow to know its types
 	cd clients/python && dev=$$(./environment.sh dev) && "$$dev/bin/ruff" check && "$$dev/bin/ruff" format --check
@@ -65,6 +70,7 @@ test-all: verify test ## what test does, then the long runs: every release of Sl
 	DAGBRIDGE_LONG=1 $(MAKE) test-python
 	cd clients/python && "$$(./environment.sh oldest)/bin/pytest" -q tests/client
 	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 -parallel 8 $(INTEGRATION)
+	DAGBRIDGE_LONG=1 $(MAKE) test-airflow
 	@for package in $$(grep -rl '^func Fuzz' --include '*_test.go' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -h '^func Fuzz' $$package/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s $$package; \

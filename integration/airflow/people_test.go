@@ -15,7 +15,9 @@ func (r *rig) marked(t *testing.T) {
 	natives := map[string]string{}
 	for task, state := range map[string]string{"marked_deferred": "deferred", "marked_left": "deferred", "marked_running": "running"} {
 		natives[task] = r.awaitRunning(t, run, task).GetNativeId()
-		run.AwaitTask(t, task, state)
+		if ti := run.AwaitTask(t, task, state); state == "deferred" {
+			ti.AwaitTriggered(t)
+		}
 	}
 	for task := range natives {
 		run.Task(t, task).Mark(t, "failed")
@@ -37,7 +39,7 @@ func (r *rig) cleared(t *testing.T) {
 	gates.open(t, "cleared_first")
 	run := r.Trigger(t, "cleared", "cleared", map[string]any{"gates": string(gates)})
 	second := r.awaitRunning(t, run, "cleared_second")
-	run.AwaitTask(t, "cleared_second", "deferred")
+	run.AwaitTask(t, "cleared_second", "deferred").AwaitTriggered(t)
 	first := r.job(t, run, "cleared_first")
 	run.Clear(t, "cleared_first")
 	// The second try may come before the cancel, and find the job live; it has one of its own all the same.

@@ -138,6 +138,13 @@ func (r *Run) AwaitTask(t testing.TB, task string, states ...string) TaskInstanc
 	return ti
 }
 
+// AwaitTriggered waits until the task instance's trigger runs in the triggerer: who marks or clears a deferred task before that is heard
+// by nobody.
+func (ti TaskInstance) AwaitTriggered(t testing.TB) {
+	t.Helper()
+	Eventually(t, func() bool { return strings.Contains(ti.Log(t), ") starting") }, "the trigger of %s[%d] does not start", ti.TaskID, ti.MapIndex)
+}
+
 // Mark makes the run "success" or "failed", and its tasks with it.
 func (r *Run) Mark(t testing.TB, state string) {
 	t.Helper()
