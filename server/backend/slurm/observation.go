@@ -73,12 +73,16 @@ func (b *Backend) observe(k backend.Known, position int, r *record) backend.Obse
 	return o
 }
 
-// writtenOff: accounting calls a job CANCELLED that slurmctld has lost, before it had started. Of one that somebody has cancelled
-// it tells who and when, and of one whose dependency could not hold the reason.
+// writtenOff: accounting calls a job CANCELLED that slurmctld has lost, before it had started, or COMPLETED when its id has been
+// given anew. What has succeeded has started, on some node. Of a job that somebody has cancelled it tells who and when, and of
+// one whose dependency could not hold the reason.
 func (r *record) writtenOff() bool {
 	native, known := r.native()
-	return known && native.State == dagbridgev1.Job_CANCELLED && !r.killed && r.node == "" && r.start.IsZero() &&
-		r.reason != reasonDependency && r.reason != reasonNeverSatisfied
+	if !known || r.killed || r.node != "" || !r.start.IsZero() {
+		return false
+	}
+	return native.State == dagbridgev1.Job_SUCCEEDED ||
+		native.State == dagbridgev1.Job_CANCELLED && r.reason != reasonDependency && r.reason != reasonNeverSatisfied
 }
 
 // isHeld: it waits to be released.

@@ -611,6 +611,8 @@ func TestWhatAccountingWritesOffWasNotCancelled(t *testing.T) {
 		"by somebody":                   {func(r *record) { r.killed = true }, false},
 		"at some time":                  {func(r *record) { r.start = r.end }, false},
 		"since its dependency is wrong": {func(r *record) { r.reason = reasonDependency }, false},
+		"COMPLETED, at no time":         {func(r *record) { r.words, r.reason = []string{"COMPLETED"}, reasonDependency }, true},
+		"COMPLETED, on a node":          {func(r *record) { r.words, r.node, r.start = []string{"COMPLETED"}, "n1", r.end }, false},
 	} {
 		off := said(func(r *record) {
 			r.words, r.node, r.reason, r.end = []string{"CANCELLED"}, "", "Priority", ref.SubmitTime.Add(time.Minute)
