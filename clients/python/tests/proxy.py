@@ -19,9 +19,12 @@ class Proxy:
         self.fate = fate
         self._target = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.port: int = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
         #: The heads of all requests so far.
         self.heads: list[str] = []
+        #: How often it was asked while the gateway was away.
+        self.refused = 0
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -49,7 +52,7 @@ class Proxy:
 
     def _serve(self, client: socket.socket) -> None:
         """One connection, until either side is gone."""
-        with contextlib.suppress(OSError), client, socket.create_connection(self._target) as server:
+        with contextlib.suppress(OSError), client, self._reach() as server:
             both = {client, server}
             self._open |= both
             fates: list[Fate] = ["pass"]
@@ -68,6 +71,13 @@ class Proxy:
                         end.shutdown(socket.SHUT_RDWR)
                 back.join()
                 self._open -= both
+
+    def _reach(self) -> socket.socket:
+        try:
+            return socket.create_connection(self._target)
+        except OSError:
+            self.refused += 1
+            raise
 
     def _back(self, client: socket.socket, server: socket.socket, fates: list[Fate]) -> None:
         """What comes back, until the gateway is gone, however it goes."""

@@ -72,7 +72,7 @@ def test_an_upstream_failure_is_told_and_never_waited_for(dag: Any, run: Run, ca
     assert "extract: job local-" in printed
     assert "on here failed. the program ended with exit code 1." in printed
     assert "train: job " in printed
-    assert "did not run. UPSTREAM. extract FAILED" in printed or "did not run. UPSTREAM." in printed
+    assert "did not run. UPSTREAM. upstream extract is FAILED." in printed
 
 
 def test_within_a_mapped_group_each_index_waits_for_its_own(dag: Any, run: Run, gateway: Gateway) -> None:

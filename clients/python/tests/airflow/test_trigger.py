@@ -9,12 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from condition import until
 from conftest import AIRFLOW_3
 from gateway import Gateway
+from proxy import Proxy
 
 pytest.importorskip("airflow")
 
-from airflow.triggers.base import BaseTrigger, TaskSuccessEvent
+from airflow.triggers.base import TaskSuccessEvent
 
 from dagbridge import Client
 from dagbridge.airflow import hooks, triggers
@@ -122,8 +124,8 @@ async def test_time_that_is_over(submit: Submit, trigger: Any, bridge: Client) -
 
 async def test_a_gateway_that_is_away_is_waited_for(binary: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triggers, "PAUSE", 0.1)
-    with Gateway(binary, tmp_path) as gateway:
-        connection = {"conn_type": "dagbridge", "host": "127.0.0.1", "port": gateway.port, "extra": {"patience": 0.1}}
+    with Gateway(binary, tmp_path) as gateway, Proxy(gateway.port) as proxy:
+        connection = {"conn_type": "dagbridge", "host": "127.0.0.1", "port": proxy.port, "extra": {"patience": 0.1}}
         monkeypatch.setenv("AIRFLOW_CONN_DAGBRIDGE_DEFAULT", json.dumps(connection))
         with Client(gateway.url) as bridge:
             key: Any = {"orchestrator": "test", "workflow": "w", "run": "1", "task": "t"}
@@ -132,32 +134,50 @@ async def test_a_gateway_that_is_away_is_waited_for(binary: Any, tmp_path: Any, 
             waiting = asyncio.ensure_future(event(of))
             gateway.kill()
             (tmp_path / "go").touch()
-            await asyncio.sleep(0.5)
+            await until(lambda: proxy.refused >= 5)
             assert not waiting.done()
             gateway.start()
             assert isinstance(await waiting, TaskSuccessEvent)
 
 
-class Instance:
-    """What a triggerer of Airflow 2 knows of a task instance."""
+if not AIRFLOW_3:
 
-    dag_id, run_id, task_id, map_index = "d", "r", "t", -1
+    @pytest.mark.parametrize(
+        ("acts", "cancelled"),
+        [("the triggerer stops", False), ("marked", True), ("cleared and deferred again", True), ("deleted", True)],
+    )
+    async def test_what_a_person_did_is_found_out(
+        dag: Any, database: None, submit: Submit, trigger: Any, bridge: Client, acts: str, cancelled: bool
+    ) -> None:
+        """The trigger of Airflow 2 ends in one way whatever has happened; the database says what that was."""
+        from airflow.models.taskinstance import TaskInstance
+        from airflow.models.trigger import Trigger
+        from airflow.operators.empty import EmptyOperator
+        from airflow.utils.session import create_session
+        from airflow.utils.state import DagRunState, TaskInstanceState
 
-
-@pytest.mark.parametrize(
-    ("state", "other", "cancelled"), [("failed", False, True), ("deferred", False, False), ("deferred", True, True)]
-)
-async def test_what_a_person_did_is_found_out_on_airflow_2(
-    submit: Submit, trigger: Any, bridge: Client, monkeypatch: pytest.MonkeyPatch, state: str, other: bool, cancelled: bool
-) -> None:
-    """A triggerer that stops ends a trigger in the same way: the job is left. A cleared task waits for another trigger."""
-    if AIRFLOW_3:
-        assert hasattr(BaseTrigger, "on_kill")  # and so nothing has to be found out
-        return
-    job = submit("sleep 600")
-    of = trigger([job])
-    of.task_instance, of.trigger_id = Instance(), 7
-    monkeypatch.setattr(triggers, "_now", lambda ti: (state, 8 if other else 7))
-    await of.cleanup()
-    assert ("cancelRequestTime" in bridge.get(job)) == cancelled
-    bridge.cancel(job)
+        with dag:
+            EmptyOperator(task_id="t")
+        with create_session() as session:
+            began = dag.start_date
+            dag_run = dag.create_dagrun(
+                run_id="r", state=DagRunState.RUNNING, execution_date=began, data_interval=(began, began), session=session
+            )
+            first, second = Trigger("p", {}), Trigger("p", {})
+            session.add_all([first, second])
+            session.flush()
+            ti = dag_run.get_task_instance("t", session=session)
+            ti.state, ti.trigger_id = TaskInstanceState.DEFERRED, first.id
+            session.flush()
+            of = trigger([submit("sleep 600")])
+            of.task_instance, of.trigger_id = ti, first.id
+            if acts == "marked":
+                ti.set_state(TaskInstanceState.FAILED, session=session)
+            elif acts == "cleared and deferred again":
+                ti.trigger_id = second.id
+            elif acts == "deleted":
+                session.query(TaskInstance).filter_by(dag_id=dag.dag_id).delete()  # as with its run
+        await of.cleanup()
+        (job,) = of.job_ids
+        assert ("cancelRequestTime" in bridge.get(job)) == cancelled
+        bridge.cancel(job)

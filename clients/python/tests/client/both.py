@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -32,11 +31,3 @@ class Threaded:
         end = object()
         while (piece := await asyncio.to_thread(next, pieces, end)) is not end:
             yield piece
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Waits for a condition."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come true"
-        await asyncio.sleep(0.01)

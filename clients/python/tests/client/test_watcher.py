@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from both import MakeTask, until
+from both import MakeTask
+from condition import until
 from crowd import Crowd
 from gateway import Gateway
 from proxy import Fate, Proxy
@@ -200,12 +202,12 @@ async def test_a_gateway_that_is_away_for_long(own: Gateway, crowd: Crowd, proxy
         await until(lambda: streams(own) == 1)
         crowd.end(ids[2:3])
         own.kill()
-        asked = len(proxy.heads)
-        await until(lambda: watches(proxy) >= 1)
+        began = time.monotonic()
         waits += follow(bridge, ids[2:])
-        await asyncio.sleep(3)  # many times as long as it is patient
+        await until(lambda: proxy.refused >= 10)
         assert not any(wait.done() for wait in waits)
-        assert len(proxy.heads) - asked < 100
+        # Many times as long as it is patient, and asked ever less often.
+        assert time.monotonic() - began > 10 * 0.2
         await asyncio.to_thread(own.start)
         crowd.end(ids)
         assert [job["state"] for job in await asyncio.gather(*waits)] == ["CANCELLED"] * 4

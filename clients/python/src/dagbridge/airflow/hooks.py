@@ -6,6 +6,7 @@ Host, port and schema (``http``, ``https``) make the address, the password is th
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection as AirflowConnection
 
     from dagbridge import AsyncClient, Client, Job
+
+# httpx tells every request at INFO, which would be in the tasks' logs. Airflow 3 quiets it as well.
+if (_httpx := logging.getLogger("httpx")).level == logging.NOTSET:
+    _httpx.setLevel(logging.WARNING)
 
 #: One client, and so one stream, for all triggers of a process that run in the same loop and have the same settings.
 _clients: dict[tuple[asyncio.AbstractEventLoop, Connection], AsyncClient] = {}
