@@ -183,7 +183,7 @@ func (m *model) submit() {
 			if rapid.IntRange(0, 1).Draw(m.t, "edge") == 0 {
 				edge := &dagbridgev1.Edge{Task: fmt.Sprintf("t%d", u)}
 				if rapid.IntRange(0, 11).Draw(m.t, "started") == 0 {
-					edge.Condition = dagbridgev1.Edge_STARTED
+					edge.Condition = rapid.SampledFrom([]dagbridgev1.Edge_Condition{dagbridgev1.Edge_STARTED, dagbridgev1.Edge_SUCCEEDED}).Draw(m.t, "condition")
 				}
 				task.Upstream = append(task.Upstream, edge)
 			}
@@ -452,13 +452,17 @@ func (m *model) checkRule(job *dagbridgev1.Job, task *dagbridgev1.Task) {
 	if len(task.GetUpstream()) == 0 || m.retried[job.GetId()] {
 		return
 	}
-	var counts graph.Counts
+	var counted, required graph.Counts
 	words := ""
 	_ = m.store.View(func(tx *store.Tx) error {
 		for _, edge := range task.GetUpstream() {
 			key := graph.Upstream(task, edge)
 			if edge.GetCondition() == dagbridgev1.Edge_STARTED {
 				continue
+			}
+			counts := &counted
+			if edge.GetCondition() == dagbridgev1.Edge_SUCCEEDED {
+				counts = &required
 			}
 			// The try that the job was submitted beside, or a later one.
 			ids := instances(tx, tx.Newest(key))
@@ -473,7 +477,8 @@ func (m *model) checkRule(job *dagbridgev1.Job, task *dagbridgev1.Task) {
 		}
 		return nil
 	})
-	if graph.Decide(task.GetTriggerRule(), counts) != graph.Run && !m.superseded(job, task) && !m.misled(job, task) {
+	holds := graph.Decide(task.GetTriggerRule(), counted) == graph.Run && graph.Decide(graph.AllSuccess, required) == graph.Run
+	if !holds && !m.superseded(job, task) && !m.misled(job, task) {
 		m.t.Fatalf("%s (%s) starts although its rule does not hold:%s", job.GetKey().GetTask(), task.GetTriggerRule(), words)
 	}
 }

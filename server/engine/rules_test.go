@@ -2,12 +2,14 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators/graph"
 )
 
 // Behind a branch, what joins it again runs or is skipped as its rule says, and not before it may.
@@ -74,5 +76,33 @@ func TestJoinsBehindABranch(t *testing.T) {
 				require.Equal(t, states[1], fate(rule), rule)
 			}
 		})
+	}
+}
+
+// What has to succeed counts first, whatever the rule says of the others.
+func TestWhatHasToSucceed(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int32]dagbridgev1.Job_State{0: dagbridgev1.Job_SUBMITTED, 3: dagbridgev1.Job_UPSTREAM_FAILED, 99: dagbridgev1.Job_SKIPPED} {
+		for _, rule := range graph.Rules() {
+			t.Run(fmt.Sprintf("%d, %s", code, rule), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t)
+				w := chain("make", "work", "more")
+				w.Tasks[0].SkipExitCodes = []int32{99}
+				w.Tasks[1].Upstream, w.Tasks[1].SkipExitCodes = nil, []int32{99}
+				w.Tasks[2].TriggerRule = rule
+				w.Tasks[2].Upstream = append(w.Tasks[2].Upstream, &dagbridgev1.Edge{Task: "make", Condition: dagbridgev1.Edge_SUCCEEDED})
+				resp, err := b.SubmitWorkflow(context.Background(), "somebody", w)
+				require.NoError(t, err)
+				more := func() dagbridgev1.Job_State { return b.job(resp.GetJobs()[2].GetId()).GetState() }
+				b.look()
+				b.end(resp.GetJobs()[1].GetId(), map[string]int32{graph.AllFailed: 3, graph.OneFailed: 3, graph.AllSkipped: 99}[rule])
+				b.look()
+				require.Equal(t, dagbridgev1.Job_ACCEPTED, more())
+				b.end(resp.GetJobs()[0].GetId(), code)
+				b.look()
+				require.Equal(t, want, more())
+			})
+		}
 	}
 }

@@ -281,7 +281,7 @@ func (t *txn) evaluate(n *node) {
 // decide is the trigger rule's word, and a sentence on which upstream brought it about; for the element that an array has at
 // a position, with -1 for all of a unit.
 func (t *txn) decide(n *node, position int) (graph.Decision, string) {
-	var counts graph.Counts
+	var counted, required graph.Counts
 	started, timed := true, false
 	because := ""
 	blame := func(up *storev1.JobRecord, task string, state dagbridgev1.Job_State) {
@@ -310,6 +310,10 @@ func (t *txn) decide(n *node, position int) (graph.Decision, string) {
 				continue
 			}
 		}
+		counts := &counted
+		if u.edge.GetCondition() == dagbridgev1.Edge_SUCCEEDED {
+			counts = &required
+		}
 		tryAgain := mayBeTriedAgain(up, t.now)
 		timed = timed || tryAgain
 		if c := up.GetJob().GetCounts(); len(c) > 0 && !tryAgain {
@@ -326,7 +330,11 @@ func (t *txn) decide(n *node, position int) (graph.Decision, string) {
 		counts.Add(state, u.setup)
 		blame(up, u.task, state)
 	}
-	decision := graph.Decide(n.task.GetTriggerRule(), counts)
+	// What has to succeed counts first, so that the end does not depend on who is faster.
+	decision := graph.Decide(graph.AllSuccess, required)
+	if decision == graph.Run {
+		decision = graph.Decide(n.task.GetTriggerRule(), counted)
+	}
 	if decision == graph.Run && !started {
 		decision = graph.Wait
 	}

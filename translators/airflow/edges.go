@@ -12,6 +12,11 @@ func (t *translator) edges(op *operator, task *dagbridgev1.Task) {
 	for _, up := range op.upstream {
 		task.Upstream = append(task.Upstream, t.edge(op, up))
 	}
+	for _, setup := range op.setups {
+		e := t.edge(op, setup)
+		e.Condition = dagbridgev1.Edge_SUCCEEDED
+		task.Upstream = append(task.Upstream, e)
+	}
 	rule := op.rule
 	if rule != graph.AllSuccess && !slices.Contains(graph.Rules(), rule) {
 		t.fault(op, "trigger_rule", "is %s, which is no trigger rule", brief(rule))
@@ -42,10 +47,8 @@ func (t *translator) edge(op, up *operator) *dagbridgev1.Edge {
 	return e
 }
 
-// setups refuses the one thing about set-ups that edges and rules do not say: whatever its own rule, work in the scope of a set-up that is not
-// directly before it runs only if that has succeeded. Where all of a way from the set-up is all_success, that is so by itself.
+// setups finds, for work in the scope of a set-up that is not directly before it, that it runs only if that has succeeded, whatever its own rule.
 func (t *translator) setups() {
-	told := make([]bool, t.dag.length) // once a task
 	for _, setup := range t.dag.operators {
 		if !setup.setup || !t.takes(setup.id) {
 			continue
@@ -53,13 +56,7 @@ func (t *translator) setups() {
 		if t.exhausted {
 			return
 		}
-		after := t.reach(setup, downstreamOf)
-		// What runs only if the set-up has succeeded, by its rule and those on the way.
-		implied := t.reach(setup, func(o *operator) []*operator {
-			return slices.DeleteFunc(slices.Clone(o.downstream), func(down *operator) bool {
-				return down.rule != graph.AllSuccess || down.teardown || !t.takes(down.id)
-			})
-		})
+		after, sharing := t.reach(setup, downstreamOf), t.sharing(setup)
 		teardowns := slices.DeleteFunc(slices.Clone(setup.downstream), func(o *operator) bool { return !o.teardown })
 		before := make([]bool, t.dag.length) // a tear-down of it
 		for _, teardown := range teardowns {
@@ -68,16 +65,35 @@ func (t *translator) setups() {
 			}
 		}
 		for _, op := range t.dag.operators {
-			if told[op.index] || !after[op.index] || implied[op.index] || !t.takes(op.id) || op.teardown || op.rule == graph.Always || slices.Contains(op.upstream, setup) {
+			if !after[op.index] || sharing[op.index] || op == setup || op.teardown || op.rule == graph.Always || slices.Contains(op.upstream, setup) {
 				continue
 			}
 			if inScope := len(teardowns) == 0 || before[op.index]; inScope {
-				told[op.index] = true
-				t.fault(op, "trigger_rule", "%s, in the scope of the set-up %s: in Airflow it runs only if that has succeeded, which is not supported "+
-					"here unless all of a way from the set-up to it is all_success", op.rule, brief(setup.id))
+				op.setups = append(op.setups, setup)
 			}
 		}
 	}
+}
+
+// sharing are the tasks that end as a set-up does when that does not succeed, by their rules alone: all that comes before them does.
+func (t *translator) sharing(setup *operator) []bool {
+	is, shared := make([]bool, t.dag.length), make([]int, t.dag.length)
+	todo := []*operator{setup}
+	for len(todo) > 0 {
+		o := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, down := range o.downstream {
+			t.work++
+			if down.rule != graph.AllSuccess || down.teardown || !t.takes(down.id) {
+				continue
+			}
+			if shared[down.index]++; shared[down.index] == len(down.upstream) {
+				is[down.index] = true
+				todo = append(todo, down)
+			}
+		}
+	}
+	return is
 }
 
 // branches makes tasks that come after one that chooses depend on what it has chosen. Such a task says so in its result: the id, or the ids, of
@@ -162,7 +178,7 @@ func (x *translating) isUpstream(of *operator) bool {
 func (x *translating) waitForPulled() {
 	for _, id := range x.pulled {
 		of := x.dag.byID[id]
-		if slices.Contains(x.operator.upstream, of) {
+		if slices.Contains(x.operator.upstream, of) || slices.Contains(x.operator.setups, of) {
 			continue
 		}
 		e := x.edge(x.operator, of)

@@ -18,6 +18,8 @@ type operator struct {
 	partial              *jinja.Dict
 	defaults             *jinja.Dict
 	upstream, downstream []*operator
+	// setups that have to succeed, too: it is in their scope, and not directly after them.
+	setups []*operator
 	// rule is its trigger rule, by its newest name; setup and teardown: it is one.
 	rule            string
 	setup, teardown bool

@@ -65,6 +65,10 @@ func CheckForeign(at string, t *dagbridgev1.Task, cluster string, keepsDependenc
 		if e.GetCondition() == dagbridgev1.Edge_STARTED && e.GetDelay().AsDuration()%time.Minute != 0 {
 			faults.Add(field+".delay", "the scheduler counts delays in whole minutes")
 		}
+		if required(e) {
+			faults.Add(field+".condition", "SUCCEEDED is decided by the gateway, which does not see how %s ends: the rules %s and %s say it", name, AllSuccess, NoneFailed)
+			continue
+		}
 		if Foreign(t, e).Type == "" {
 			faults.Add(field, "rule %s over %s would have to be decided by the gateway, which does not see how it ends: take %s, %s or %s, "+
 				"or condition STARTED", t.GetTriggerRule(), name, AllSuccess, NoneFailed, AllDone)

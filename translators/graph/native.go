@@ -122,6 +122,9 @@ func (n *natives) endsOf(i int) fates {
 		if Foreign(t, e).Type == translators.AfterOK {
 			ends |= setOf(fateUpstreamFailed)
 		}
+		if required(e) {
+			ends |= setOf(fateUpstreamFailed, fateSkipped)
+		}
 	}
 	n.grouped[i] = n.groups(i)
 	return ends | endings(t.GetTriggerRule(), n.grouped[i].list)
@@ -154,6 +157,9 @@ func (n *natives) verdict(i int) Verdict {
 	}
 	if t.GetEmpty() {
 		return v.hold("there is nothing to run: it ends here, without a native job")
+	}
+	if i := slices.IndexFunc(t.GetUpstream(), required); i >= 0 {
+		return v.hold(fmt.Sprintf("%s has to succeed, whatever %s says of the others", v.Edges[i].From, t.GetTriggerRule()))
 	}
 	if len(counted)+len(conditional) == 0 {
 		return v
@@ -248,6 +254,9 @@ func (n *natives) branch(t *dagbridgev1.Task) string {
 	}
 	return ""
 }
+
+// required: the upstream has to succeed, whatever the rule says of the others.
+func required(e *dagbridgev1.Edge) bool { return e.GetCondition() == dagbridgev1.Edge_SUCCEEDED }
 
 // block says why no scheduler can keep an edge whatever the rule.
 func (n *natives) block(i, j int) string {

@@ -151,6 +151,8 @@ func TestNativesBySurroundings(t *testing.T) {
 			started(n[1].Task.Upstream[0])
 			n[1].Task.Upstream[0].Delay = durationpb.New(90 * time.Second)
 		}, "held: a scheduler counts delays in whole minutes"},
+		{"what has to succeed", []string{"a", "b", "x all_done < a b"}, func(n []Node) { n[2].Task.Upstream[0].Condition = dagbridgev1.Edge_SUCCEEDED },
+			"held: a has to succeed, whatever all_done says of the others"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -95,7 +95,7 @@ class Edge(TypedDict, total=False):
     key: TaskKey
     native: NativeJob
     instances: Literal["ALL", "SAME_INDEX"]
-    condition: Literal["STARTED", "SINGLETON"]
+    condition: Literal["STARTED", "SINGLETON", "SUCCEEDED"]
     delay: str
     optional: bool
 

@@ -85,6 +85,9 @@ const (
 	Edge_STARTED Edge_Condition = 1
 	// No other job of the task's name and user runs, of whatever workflow; only the scheduler keeps it.
 	Edge_SINGLETON Edge_Condition = 2
+	// The upstream has to succeed, whatever the rule says of the others: after its failure the task is UPSTREAM_FAILED, after its skip
+	// SKIPPED. So Airflow's tasks wait for a set-up that is not directly before them.
+	Edge_SUCCEEDED Edge_Condition = 3
 )
 
 // Enum value maps for Edge_Condition.
@@ -93,11 +96,13 @@ var (
 		0: "CONDITION_UNSPECIFIED",
 		1: "STARTED",
 		2: "SINGLETON",
+		3: "SUCCEEDED",
 	}
 	Edge_Condition_value = map[string]int32{
 		"CONDITION_UNSPECIFIED": 0,
 		"STARTED":               1,
 		"SINGLETON":             2,
+		"SUCCEEDED":             3,
 	}
 )
 
@@ -1941,7 +1946,7 @@ const file_dagbridge_v1_task_proto_rawDesc = "" +
 	"\tNativeJob\x12\"\n" +
 	"\acluster\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\acluster\x12\x1a\n" +
 	"\x02id\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05 \x01(\x80\x04R\x02id\"\xf8\x03\n" +
+	"\xbaH\ar\x05 \x01(\x80\x04R\x02id\"\x87\x04\n" +
 	"\x04Edge\x12'\n" +
 	"\x04task\x18\x01 \x01(\tB\x13\xbaH\x10r\x0e(\x80\b2\t^\\P{Cc}*$R\x04task\x12'\n" +
 	"\x03key\x18\x02 \x01(\v2\x15.dagbridge.v1.TaskKeyR\x03key\x12/\n" +
@@ -1954,11 +1959,12 @@ const file_dagbridge_v1_task_proto_rawDesc = "" +
 	"\x15INSTANCES_UNSPECIFIED\x10\x00\x12\a\n" +
 	"\x03ALL\x10\x01\x12\x0e\n" +
 	"\n" +
-	"SAME_INDEX\x10\x02\"B\n" +
+	"SAME_INDEX\x10\x02\"Q\n" +
 	"\tCondition\x12\x19\n" +
 	"\x15CONDITION_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aSTARTED\x10\x01\x12\r\n" +
-	"\tSINGLETON\x10\x02\"\xe4\x03\n" +
+	"\tSINGLETON\x10\x02\x12\r\n" +
+	"\tSUCCEEDED\x10\x03\"\xe4\x03\n" +
 	"\x05Array\x12:\n" +
 	"\x05items\x18\x01 \x03(\v2\x18.dagbridge.v1.Array.ItemB\n" +
 	"\xbaH\a\x92\x01\x04\x10\xa0\x8d\x06R\x05items\x12,\n" +
