@@ -11,7 +11,7 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath
 # the test's own process: the command line's tests run the program, which it would slow down many times over.
 RACE = ./clients/go/... ./proto/... ./server/... ./translators/...
 UNIT = $(RACE) ./cmd/...
-# What starts a whole Airflow as well takes ten minutes of its own: make test-airflow.
+# What starts a whole Airflow has the machine to itself: make test-airflow.
 INTEGRATION = $(filter-out %/integration/airflow,$(shell $(GO) list ./integration/...))
 TIMEOUT ?= 20m
 
@@ -32,11 +32,12 @@ demo: build ## run a small pipeline through an embedded gateway on this machine
 	@bin/dagbridge demo
 
 .PHONY: test
-test: vet test-python ## vet, format, the Python package, unit tests with the race detector, then the tests against a real Slurm
+test: vet test-python ## vet, format, the Python package, unit tests with the race detector, then those against a real Slurm and a real Airflow
 	$(GO) test -race -timeout $(TIMEOUT) $(RACE)
 	$(GO) test -timeout $(TIMEOUT) ./cmd/...
 	@# -count 1: these build and run the program, which a cached result does not see. -parallel 8: they mostly wait.
 	$(GO) test -timeout $(TIMEOUT) -count 1 -parallel 8 $(INTEGRATION)
+	$(MAKE) --no-print-directory test-airflow
 
 .PHONY: test-unit
 test-unit: vet ## the unit tests alone: nothing but Go is needed
@@ -50,7 +51,7 @@ test-python: lint-python ## the Python client against a gateway of this machine,
 	cd clients/python && "$$(./environment.sh airflow-2.11)/bin/pytest" -q tests/airflow
 
 .PHONY: test-airflow
-test-airflow: ## a real Airflow, a gateway and a real Slurm, all of them killed (ten minutes)
+test-airflow: ## a real Airflow, a gateway and a real Slurm, all of them killed (five minutes; with DAGBRIDGE_LONG=1 both Airflows)
 	$(GO) test -timeout 40m -count 1 ./integration/airflow
 
 .PHONY: lint-python
@@ -70,7 +71,7 @@ test-all: verify test ## what test does, then the long runs: every release of Sl
 	DAGBRIDGE_LONG=1 $(MAKE) test-python
 	cd clients/python && "$$(./environment.sh oldest)/bin/pytest" -q tests/client
 	DAGBRIDGE_LONG=1 $(GO) test -timeout 3h -count 1 -parallel 8 $(INTEGRATION)
-	DAGBRIDGE_LONG=1 $(MAKE) test-airflow
+	DAGBRIDGE_LONG=1 $(MAKE) --no-print-directory test-airflow
 	@for package in $$(grep -rl '^func Fuzz' --include '*_test.go' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -h '^func Fuzz' $$package/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s $$package; \

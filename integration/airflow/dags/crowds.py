@@ -14,6 +14,8 @@ with DAG("crowd", schedule=None, params={"tasks": 100}):
 
     DagBridgeOperator.partial(task_id="crowd", command=["sleep", "3600"], cpu="0.01", defer_after=0).expand(env=count())
 
-# Each is over as soon as it is deferred.
+# Each is over as soon as it is deferred: what succeeds ends in the trigger, what does not is resumed by a worker.
 with DAG("hasty", schedule=None):
-    DagBridgeOperator.partial(task_id="hasty", command=["true"], defer_after=0).expand(env=[{"INDEX": str(i)} for i in range(20)])
+    INDICES = [{"INDEX": str(i)} for i in range(20)]
+    DagBridgeOperator.partial(task_id="hasty", command=["true"], defer_after=0).expand(env=INDICES)
+    DagBridgeOperator.partial(task_id="resumed", script="exit 99", skip_on_exit_code=99, defer_after=0).expand(env=INDICES)
