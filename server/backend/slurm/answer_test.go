@@ -61,6 +61,22 @@ func TestWhatSbatchPrintsIsClassified(t *testing.T) {
 	}
 }
 
+// What Slurm's library says of its connection tells nothing of whether slurmctld has the job (slurm_errno.c of 22.05 to 26.05).
+func TestAnSbatchThatLosesItsConnectionMayHaveBeenHeard(t *testing.T) {
+	t.Parallel()
+	for _, sentence := range []string{
+		"Unspecified error", "Unexpected message received", "Communication connection failure", "Message send failure",
+		"Message receive failure", "Communication shutdown failure", "I/O stream version number error", "Protocol authentication error",
+		"Insane message length", "Unexpected missing socket error", "Unable to contact slurm controller (send failure)",
+		"Socket timed out on send/recv operation", "Zero Bytes were transmitted or received", "Transport endpoint is not connected",
+		"Connection reset by peer", "Connection timed out", "Broken pipe", "No route to host", "Network is unreachable", "Host is down",
+	} {
+		require.Equal(t, backend.Unknown, classifySbatch(output{}, errors.New("Batch job submission failed: "+sentence)).outcome, sentence)
+		o := output{stderr: "sbatch: error: Batch job submission failed: " + sentence + "\n"}
+		require.Equal(t, backend.Unknown, classifySbatch(o, errors.New(o.sentences()[0])).outcome, sentence)
+	}
+}
+
 func TestWhatSlurmrestdAnswersIsClassified(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

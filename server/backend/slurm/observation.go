@@ -85,6 +85,18 @@ func (r *record) writtenOff() bool {
 		native.State == dagbridgev1.Job_CANCELLED && r.reason != reasonDependency && r.reason != reasonNeverSatisfied
 }
 
+// unasked: the controller calls it CANCELLED before it started, and no order of the gateway's tells why. A slurmctld that is
+// killed again and again has been seen to do so to jobs that it had requeued, or could not start for long. Accounting tells who
+// has cancelled it, when it was somebody.
+func (b *Backend) unasked(k backend.Known, position int, r *record) bool {
+	native, known := r.native()
+	if !known || native.State != dagbridgev1.Job_CANCELLED || r.killed || r.node != "" || r.reason == reasonDependency || r.reason == reasonNeverSatisfied || k.Job.GetCancelRequestTime() != nil {
+		return false
+	}
+	mark, err := b.readFile(k.Job, slurm.CancelMark(b.siteOf(k.Job), k.Job.GetId(), k.Ref.Token, position), 0)
+	return mark == nil && err == nil
+}
+
 // isHeld: it waits to be released.
 func (r *record) isHeld() bool { return r.held || strings.HasPrefix(r.reason, "JobHeld") }
 

@@ -88,6 +88,8 @@ type absent struct {
 	array bool
 	// doubtful: it may be among the waiting elements of its array after all, whose list was cut short.
 	doubtful bool
+	// cancelled: the controller has it after all, as cancelled by somebody who is yet to be found out.
+	cancelled *record
 }
 
 func (o *observer) tell(news backend.News) {
@@ -135,6 +137,8 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 				alike := news[len(news)-1] // what the record tells of all its elements
 				alike.Position = position
 				news = append(news, alike)
+			case r != nil && o.b.unasked(k, position, r):
+				missing = append(missing, absent{known: k, position: position, array: x.has(k), cancelled: r})
 			case r != nil:
 				news, last = append(news, o.b.observe(k, position, r)), r
 			case !x.unread[k.Ref.ID]:
@@ -159,7 +163,7 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 	return true
 }
 
-// follow finds out what became of jobs that the controller does not have.
+// follow finds out what became of jobs that the controller does not have, and who has cancelled those that never started.
 func (o *observer) follow(ctx context.Context, missing []absent) []backend.Observation {
 	x, late, err := o.accounting(ctx, missing)
 	noAccounting := errors.Is(err, errNoAccounting)
@@ -175,15 +179,22 @@ func (o *observer) follow(ctx context.Context, missing []absent) []backend.Obser
 			news = append(news, o.b.observe(job.known, job.position, r))
 			continue
 		}
+		if job.cancelled != nil && noAccounting {
+			news = append(news, o.b.observe(job.known, job.position, job.cancelled))
+			continue
+		}
 		m := o.b.markers(job.known.Job, job.known.Ref.Token, job.position)
 		gone := backend.Observation{Ref: job.known.Ref, Position: job.position, Gone: true, Started: m.started || m.deleted}
 		switch {
 		case m.of(job.known.Ref):
 			m.observe(&gone)
 			news = append(news, gone)
-		case err != nil && !noAccounting, x.unread[job.known.Ref.ID], job.doubtful, r != nil && !o.lagged(before, job), late:
+		case err != nil && !noAccounting, x.unread[job.known.Ref.ID], job.doubtful, (r != nil || job.cancelled != nil) && !o.lagged(before, job), late:
 		case m.err != nil:
 			o.b.log.Warn("the folder of a job that Slurm has forgotten cannot be read", "job", job.known.Job.GetId(), "error", m.err)
+		case job.cancelled != nil:
+			gone.Message = "the controller calls it " + job.cancelled.sentence() + " before it started, and accounting names nobody who has cancelled it"
+			news = append(news, gone)
 		case job.array && !gone.Started:
 			// an element that is cancelled while it waits vanishes from its array, and accounting never hears of it
 			gone.Gone, gone.State, gone.EndTime = false, dagbridgev1.Job_CANCELLED, time.Now()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
@@ -566,7 +568,7 @@ func TestAJobThatItsNodeMayHaveRefused(t *testing.T) {
 		{"CANCELLED", "", "", 0, 0, false},         // while it waited
 		{"CANCELLED", "n1", "76 0\n", 0, 0, false}, // a double of another
 	} {
-		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
+		b := newWitnessed(t, &witnesses{accountingErr: errNoAccounting, controller: []record{said(func(r *record) {
 			r.words, r.exit, r.node, r.start, r.end = []string{c.word}, &c.exit, c.node, ref.SubmitTime, ref.SubmitTime.Add(c.took)
 		})}})
 		if c.start != "" {
@@ -586,7 +588,7 @@ func TestAJobThatWasCancelledSinceItWasMarkedSaysSo(t *testing.T) {
 	for _, c := range []struct {
 		node, want string
 		mark       bool
-	}{{"", reasonMarked, true}, {"", "", false}, {"n1", "", true}} {
+	}{{"", reasonMarked, true}, {"n1", "", true}, {"n1", "", false}} {
 		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
 			r.words, r.node, r.start, r.end, r.killed = []string{"CANCELLED"}, c.node, ref.SubmitTime, ref.SubmitTime.Add(time.Minute), true
 		})}})
@@ -597,6 +599,50 @@ func TestAJobThatWasCancelledSinceItWasMarkedSaysSo(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, dagbridgev1.Job_CANCELLED, told[-1].State)
 		require.Equal(t, c.want, told[-1].Reason, "%v", c)
+	}
+}
+
+// Whom slurmctld has cancelled a job for that never started, accounting tells; when it was nobody, nobody has wanted that.
+func TestACancelBeforeTheStartIsSomebodys(t *testing.T) {
+	t.Parallel()
+	cancelled := func(killed bool) record {
+		return said(func(r *record) {
+			r.words, r.node, r.reason, r.killed = []string{"CANCELLED"}, "", "BeginTime", killed
+			r.start, r.end = time.Time{}, ref.SubmitTime.Add(time.Minute)
+		})
+	}
+	live := said(func(r *record) { r.words, r.node, r.start = []string{"PENDING"}, "", time.Time{} })
+	for name, c := range map[string]struct {
+		w       witnesses
+		lag     time.Duration
+		ordered bool
+		want    string
+	}{
+		"by somebody":                  {w: witnesses{accounting: []record{cancelled(true)}}, want: "CANCELLED"},
+		"by nobody":                    {w: witnesses{accounting: []record{cancelled(false)}}, want: "gone"},
+		"accounting has it later":      {w: witnesses{accounting: []record{live}}, lag: time.Hour, want: "nothing"},
+		"accounting never heard of it": {want: "gone"},
+		"accounting is away":           {w: witnesses{accountingErr: errors.New("away")}, want: "nothing"},
+		"there is no accounting":       {w: witnesses{accountingErr: errNoAccounting}, want: "CANCELLED"},
+		"by an order":                  {w: witnesses{accountingErr: errors.New("away")}, ordered: true, want: "CANCELLED"},
+	} {
+		c.w.controller = []record{cancelled(false)}
+		b := newWitnessed(t, &c.w)
+		b.accountingLag = c.lag
+		k := knownJob
+		if c.ordered {
+			k.Job = proto.CloneOf(k.Job)
+			k.Job.CancelRequestTime = timestamppb.Now()
+		}
+		told, err := look(t, b, k)
+		require.NoError(t, err, name)
+		got := "nothing"
+		if o, ok := told[-1]; ok {
+			if got = o.State.String(); o.Gone {
+				got = "gone"
+			}
+		}
+		require.Equal(t, c.want, got, name)
 	}
 }
 

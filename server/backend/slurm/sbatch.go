@@ -27,8 +27,10 @@ func (c *cli) submit(ctx context.Context, user string, job *slurm.Job) answer {
 // batchID is a line of `sbatch --parsable`, or of an sbatch that a site has wrapped: "88", "88;cluster", "Submitted batch job 88".
 var batchID = regexp.MustCompile(`(?m)^(?:Submitted batch job )?([0-9]+)(?:;[^;\s]+| on cluster \S+)?\r?$`)
 
-// unheard are sentences of sbatch's after which slurmctld may have taken the job all the same.
-var unheard = regexp.MustCompile(`(?i)unable to contact slurm controller|socket timed out|communication|connection|zero bytes|unexpected message|protocol|unspecified error`)
+// unheard are sentences of sbatch's after which slurmctld may have taken the job all the same: those of Slurm's library on its
+// connection (slurm_errno.c), and of the system on its own.
+var unheard = regexp.MustCompile(`(?i)unable to contact slurm controller|timed out|communication|connection|zero bytes|unexpected message|protocol|` +
+	`unspecified error|missing socket|message (send|receive) failure|message length|stream version|transport endpoint|broken pipe|no route|network is|host is`)
 
 // countLimit are the limits on how many jobs there may be, in a sentence that otherwise is the same as of those on how large.
 var countLimit = regexp.MustCompile(`(?:QOS|Assoc)\w*SubmitJob`)

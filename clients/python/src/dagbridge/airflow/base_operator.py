@@ -26,7 +26,6 @@ from dagbridge.airflow import job as jobs_
 from dagbridge.airflow import lineage
 from dagbridge.airflow.hooks import DagBridgeHook
 from dagbridge.airflow.links import LINK_KEY, DagBridgeLink
-from dagbridge.airflow.triggers import DagBridgeJobTrigger
 from dagbridge.types import ENDS
 
 if TYPE_CHECKING:
@@ -142,15 +141,23 @@ class BaseDagBridgeOperator(BaseOperator):
             return None  # whatever its state is by now: what becomes of it is told by who waits for it
         if job["state"] in ENDS:
             return self._finish(context, job)
+        ends = {"log_bytes": self.log_bytes, "return_value": self.do_xcom_push} if self._may_end_in_trigger() else None
+        self._defer(started, [job["id"]], ends=ends)
+
+    def _defer(self, started: float, job_ids: list[str], **more: Any) -> NoReturn:
+        """Waits in the triggerer for jobs, until the task's time is over."""
+        # Airflow's triggers take longer to import than all of this package, and who reads a DAG file needs none.
+        from dagbridge.airflow.triggers import DagBridgeJobTrigger
+
         limit: timedelta | None = self.execution_timeout
         self.defer(
             trigger=DagBridgeJobTrigger(
                 dagbridge_conn_id=self.dagbridge_conn_id,
-                job_ids=[job["id"]],
+                job_ids=job_ids,
                 on_kill=self.kill,
                 deadline=None if limit is None else started + limit.total_seconds(),
                 not_before=time.time() + self.resume_after,
-                ends={"log_bytes": self.log_bytes, "return_value": self.do_xcom_push} if self._may_end_in_trigger() else None,
+                **more,
             ),
             method_name="execute_complete",
         )

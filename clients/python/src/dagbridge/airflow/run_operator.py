@@ -20,7 +20,6 @@ from dagbridge.airflow import job as jobs_
 from dagbridge.airflow import workflow as workflows
 from dagbridge.airflow.base_operator import BaseDagBridgeOperator
 from dagbridge.airflow.links import LINK_KEY
-from dagbridge.airflow.triggers import DagBridgeJobTrigger
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -133,18 +132,7 @@ class DagBridgeRunOperator(BaseDagBridgeOperator):
         if not self.deferrable:
             self.client.wait(ids, tell=jobs_.teller(self.log.info, len(ids)))
             return self._finish_run(context, self.client.get_run(self.native_run), ids)
-        limit = self.execution_timeout
-        self.defer(
-            trigger=DagBridgeJobTrigger(
-                dagbridge_conn_id=self.dagbridge_conn_id,
-                job_ids=ids,
-                run_id=self.native_run,
-                on_kill=self.kill,
-                deadline=None if limit is None else started + limit.total_seconds(),
-                not_before=time.time() + self.resume_after,
-            ),
-            method_name="execute_complete",
-        )
+        self._defer(started, ids, run_id=self.native_run)
 
     def execute_complete(self, context: Context, event: Any = None) -> Any:
         """Goes on when the trigger has seen the end."""

@@ -24,7 +24,6 @@ from dagbridge.airflow import job as jobs_
 from dagbridge.airflow import upstream
 from dagbridge.airflow.hooks import DagBridgeHook
 from dagbridge.airflow.links import LINK_KEY, DagBridgeLink
-from dagbridge.airflow.triggers import DagBridgeJobTrigger
 from dagbridge.types import ENDS
 
 if TYPE_CHECKING:
@@ -91,6 +90,8 @@ class DagBridgeJobSensor(BaseSensorOperator):
         if all(job["state"] in ENDS for each in jobs.values() for job in each):
             return self._finish(jobs)
         if self.deferrable:
+            from dagbridge.airflow.triggers import DagBridgeJobTrigger
+
             self.defer(
                 trigger=DagBridgeJobTrigger(
                     dagbridge_conn_id=self.dagbridge_conn_id,
