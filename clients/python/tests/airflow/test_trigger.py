@@ -115,6 +115,18 @@ async def test_a_kill_reaches_the_jobs(
     assert (await asyncio.to_thread(bridge.wait, [job]))[0]["state"] == state
 
 
+@pytest.mark.parametrize("after", [1, 2, 5, 20])
+async def test_a_kill_that_is_cancelled_goes_on(submit: Submit, trigger: Any, bridge: Client, after: int) -> None:
+    """A triggerer that is busy cancels a trigger once more while it ends."""
+    job = submit("sleep 600")
+    killing = asyncio.ensure_future(trigger([job]).on_kill())
+    for _ in range(after):
+        await asyncio.sleep(0)
+    killing.cancel()
+    await asyncio.gather(killing, return_exceptions=True)
+    assert (await asyncio.to_thread(bridge.wait, [job], 60))[0]["state"] == "CANCELLED"
+
+
 async def test_time_that_is_over(submit: Submit, trigger: Any, bridge: Client) -> None:
     job = submit("sleep 600")
     told = await event(trigger([job], deadline=time.time() + 0.5))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import XCom
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Seconds before a gateway that was away is asked again.
 PAUSE = 5.0
+
+#: What triggers do at their end, until it is done.
+_endings: set[asyncio.Task[None]] = set()
 
 
 class DagBridgeJobTrigger(BaseTrigger):
@@ -158,6 +161,9 @@ class DagBridgeJobTrigger(BaseTrigger):
 
     async def on_kill(self) -> None:
         """Airflow 3.3 and later: a person has marked or cleared the task."""
+        await _uncancelled(self._killed())
+
+    async def _killed(self) -> None:
         client = await DagBridgeHook(self.dagbridge_conn_id).get_async_client()
         # After a clear the next try may have come first, and have gone on with the run.
         if self.run_id is not None and self.task_instance is not None:
@@ -172,11 +178,21 @@ class DagBridgeJobTrigger(BaseTrigger):
         Airflow 2 says in no other way that a person has acted on the task: then it waits for this trigger no longer. Airflow 3.0
         to 3.2 neither call ``on_kill`` nor let a trigger look, so that there the job goes on.
         """
-        if self._fired or AIRFLOW_V_3_0_PLUS or self.task_instance is None:
-            return
+        if not (self._fired or AIRFLOW_V_3_0_PLUS or self.task_instance is None):
+            await _uncancelled(self._look_who_ended_it())
+
+    async def _look_who_ended_it(self) -> None:
         if await asyncio.to_thread(_now, self.task_instance) != ("deferred", self.trigger_id):
             self.log.info("The task no longer waits.")
-            await self.on_kill()
+            await self._killed()
+
+
+async def _uncancelled(ending: Coroutine[Any, Any, None]) -> None:
+    """Runs it to its end: a triggerer cancels a trigger that has to go once a second, be it in the middle of its ending."""
+    task = asyncio.create_task(ending)
+    _endings.add(task)
+    task.add_done_callback(_endings.discard)
+    await asyncio.shield(task)
 
 
 def _now(ti: Any) -> tuple[Any, ...]:
