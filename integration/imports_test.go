@@ -29,10 +29,11 @@ var layers = map[string][]string{
 	"server/auth":          {"proto", "server/config"},
 	"server/store":         {"proto", "translators"},
 	"server/backend":       {"proto", "translators"},
+	"server/launcher":      {"proto", "translators"},
 	"server/engine":        {"proto", "translators", "server/store", "server/backend", "server/telemetry"},
 	"server/bridge":        {"proto", "translators", "server/store", "server/engine", "server/auth", "server/telemetry", "server/backend"},
 	"server":               {"proto", "translators", "server/store", "server/engine", "server/bridge", "server/auth", "server/config", "server/telemetry"},
-	"cmd":                  {"proto", "translators", "clients", "server", "server/auth", "server/config", "server/bridge", "server/engine", "server/store", "server/backend", "server/telemetry", "integration/examples"},
+	"cmd":                  {"proto", "translators", "clients", "server", "server/auth", "server/config", "server/bridge", "server/engine", "server/store", "server/backend", "server/launcher", "server/telemetry", "integration/examples"},
 	"integration/examples": nil,
 }
 

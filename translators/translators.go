@@ -42,6 +42,14 @@ type Submission struct {
 	Hold bool
 }
 
+// LauncherVariable is the variable in which the script of a pipeline's step finds this program, on clusters that bring it into jobs.
+const LauncherVariable = "DAGBRIDGE_LAUNCHER"
+
+// Launches says whether a task's script starts this program.
+func Launches(t *dagbridgev1.Task) bool {
+	return strings.HasPrefix(t.GetScript().GetText(), `exec "$`+LauncherVariable+`" `)
+}
+
 // Instance is one element of a native array.
 type Instance struct {
 	// Position is the native array index.

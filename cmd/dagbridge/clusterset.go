@@ -37,9 +37,13 @@ func openClusters(cfg *config.Config, log *slog.Logger) ([]engine.Cluster, func(
 func openCluster(cfg *config.Config, c config.Cluster, log *slog.Logger) (backend.Backend, error) {
 	switch {
 	case c.Local != nil:
+		images := map[string]string{}
+		for _, image := range c.Local.Images {
+			images[image.Name] = image.Folder
+		}
 		return local.New(local.Options{
 			Name: c.Name, Dir: filepath.Join(cfg.Data, "jobs", url.PathEscape(c.Name)),
-			CPUs: c.Local.CPUs, Memory: int64(c.Local.Memory), Prologue: c.Local.Prologue, Log: log,
+			CPUs: c.Local.CPUs, Memory: int64(c.Local.Memory), Images: images, Prologue: c.Local.Prologue, Log: log,
 		})
 	case c.Slurm != nil:
 		o := slurmOptions(c.Name, c.Slurm, log)

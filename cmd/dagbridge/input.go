@@ -90,6 +90,8 @@ func (in *input) detect() error {
 	switch {
 	case has("pipelineSpec", "pipeline_spec", "pipelineInfo", "deploymentSpec"):
 		in.content = kfpFile
+	case has("apiVersion") && has("spec") && (bytes.Contains(in.text, []byte("pipelines.kubeflow.org/")) || bytes.Contains(in.text, []byte("argoproj.io/"))), has("implementation"):
+		in.content = kfpFile
 	case has("__version", "dag"):
 		in.content = airflowFile
 	case has("tasks", "airflowDag", "kfpPipeline"):

@@ -40,7 +40,7 @@ you in. With --wait: the job's own exit code, 128 + signal, else 1.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
-		newServe(), newDemo(), newSupervise(),
+		newServe(), newDemo(), newSupervise(), newKfpStep(),
 		newSubmit(), newRun(), newPlan(),
 		newGet(), newList(), newLookup(), newLogs(), newOutput(), newCancel(), newClusters(),
 		newBackup(), newCompact(), newVersion(),

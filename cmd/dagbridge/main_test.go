@@ -41,6 +41,9 @@ func TestScripts(t *testing.T) {
 			if err := os.CopyFS(folder, examples.Files); err != nil {
 				return err
 			}
+			if err := os.CopyFS(filepath.Join(env.WorkDir, "pipelines"), os.DirFS(filepath.Join("..", "..", "translators", "kfp", "testdata"))); err != nil {
+				return err
+			}
 			config := "listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: data\n"
 			return os.WriteFile(filepath.Join(env.WorkDir, "dagbridge.yaml"), []byte(config), 0o644)
 		},

@@ -29,8 +29,8 @@ func newRun() *cobra.Command {
 		Use:   "run [flags] -f WORKFLOW | run [flags] WORKFLOW",
 		Short: "Submit a whole DAG",
 		Long: `Submit a whole DAG: all of it or, when anything is wrong with it, nothing. The file is the body of POST /v1/runs as YAML or
-JSON, or a serialized Airflow DAG. Where it names no run, one is made: orchestrator "cli", workflow the file's name, run and
-uid a UUID; of an Airflow DAG, orchestrator "airflow", workflow the DAG's id, and the logical date is now.`,
+JSON, a serialized Airflow DAG, or a pipeline as the SDK of Kubeflow Pipelines compiles it. Where it names no run, one is made: orchestrator "cli", workflow the file's name, run and
+uid a UUID; of an Airflow DAG, orchestrator "airflow", workflow the DAG's id, and the logical date is now; of a pipeline, orchestrator "kfp", workflow the pipeline's name.`,
 		Example: `  dagbridge run -f ml-pipeline.yaml --cluster hpc --wait`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
@@ -94,8 +94,8 @@ func (c *runCommand) name(workflow *dagbridgev1.Workflow) error {
 	override(&run.Run, c.key.GetRun())
 	override(&run.Uid, c.key.GetUid())
 	override(&run.TryNumber, c.key.GetTryNumber())
-	dag := workflow.GetAirflowDag() != nil // the gateway reads its name in it
-	if !dag {
+	dag := workflow.GetAirflowDag() != nil
+	if !dag && workflow.GetKfpPipeline() == "" { // else the gateway reads its name in it
 		run.Orchestrator = cmp.Or(run.GetOrchestrator(), "cli")
 		run.Workflow = cmp.Or(run.GetWorkflow(), workflow.GetName(), userName())
 	}

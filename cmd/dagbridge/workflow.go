@@ -100,7 +100,7 @@ func (in *input) workflow() (*dagbridgev1.Workflow, error) {
 		}
 		return &dagbridgev1.Workflow{AirflowDag: &dagbridgev1.Json{Text: string(in.text)}}, nil
 	case kfpFile:
-		return nil, fmt.Errorf("%s is %s; KFP pipelines are not supported yet", in.name, in.content)
+		return &dagbridgev1.Workflow{KfpPipeline: string(in.text)}, nil
 	}
 	return nil, fmt.Errorf("%s is %s, not a workflow: dagbridge submit %s", in.name, in.content, in.name)
 }

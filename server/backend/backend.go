@@ -31,7 +31,8 @@ type Backend interface {
 	// task is admitted, with no native ids in Depends, so that this is refused before anything is submitted.
 	Check(translators.Submission) translators.Faults
 
-	// Render is the native text of a submission, for people, contacting nothing. Its faults are Check's.
+	// Render is the native text of a submission, for people, contacting nothing. Its faults are Check's; what
+	// is wrong with the image alone need not be one.
 	Render(translators.Submission) (translators.Rendering, translators.Faults)
 
 	// Submit makes native jobs, concurrently as far as the scheduler likes it, and answers for each in the same order. It is
@@ -83,6 +84,8 @@ type Capabilities struct {
 	Impersonates bool
 	// Containers that the cluster runs by itself.
 	Containers bool
+	// Launcher: jobs find this program (translators.LauncherVariable), and a folder that the jobs of a pipeline share.
+	Launcher bool
 }
 
 // NativeRef names a native job safely: its id may be somebody else's by now.

@@ -93,7 +93,7 @@ func check(validator protovalidate.Validator, req proto.Message, engineFaults fu
 func submissionFaults(req proto.Message, engineFaults func(*dagbridgev1.Workflow) translators.Faults) translators.Faults {
 	switch req := req.(type) {
 	case *dagbridgev1.Workflow:
-		if req.GetAirflowDag() == nil { // else its tasks are not known yet
+		if req.GetAirflowDag() == nil && req.GetKfpPipeline() == "" { // else its tasks are not known yet
 			return engineFaults(req)
 		}
 	case *dagbridgev1.SubmitTaskRequest:

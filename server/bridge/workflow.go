@@ -14,6 +14,7 @@ import (
 	"github.com/dagbridge/dagbridge/server/engine"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/airflow"
+	"github.com/dagbridge/dagbridge/translators/kfp"
 )
 
 // SubmitWorkflow submits a DAG.
@@ -24,7 +25,7 @@ func (b *Bridge) SubmitWorkflow(ctx context.Context, w *dagbridgev1.Workflow) (*
 	}
 	resp, err := b.engine.SubmitWorkflow(ctx, auth.Owner(ctx), native.Workflow)
 	if err != nil {
-		return nil, inTermsOf(native, w, err)
+		return nil, inTermsOf(native, err)
 	}
 	resp.Warnings = append(native.Warnings(), resp.GetWarnings()...)
 	return resp, nil
@@ -60,7 +61,7 @@ func planned(validator protovalidate.Validator, w *dagbridgev1.Workflow, plan fu
 	}
 	p, err := plan(native.Workflow)
 	if err != nil {
-		return nil, inTermsOf(native, w, err)
+		return nil, inTermsOf(native, err)
 	}
 	p.Notices = append(native.Notices, p.GetNotices()...)
 	for _, task := range p.GetTasks() {
@@ -71,30 +72,44 @@ func planned(validator protovalidate.Validator, w *dagbridgev1.Workflow, plan fu
 
 // translate makes native tasks of a DAG in its orchestrator's form, before anything else is done with it; what is native stays as it is. A
 // run without a name gets one. The tasks are checked as if they had come in the request. Errors are translators.Faults.
-func translate(validator protovalidate.Validator, w *dagbridgev1.Workflow, run string, placeholders bool) (*airflow.Translation, error) {
-	if w.GetAirflowDag() == nil {
-		return &airflow.Translation{Workflow: w}, nil
+func translate(validator protovalidate.Validator, w *dagbridgev1.Workflow, run string, placeholders bool) (*translators.Translation, error) {
+	var translator func(*dagbridgev1.Workflow, bool) (*translators.Translation, translators.Faults)
+	forms := 0
+	for _, form := range []struct {
+		there     bool
+		translate func(*dagbridgev1.Workflow, bool) (*translators.Translation, translators.Faults)
+	}{
+		{len(w.GetTasks()) > 0, nil},
+		{w.GetAirflowDag() != nil, airflow.Translate},
+		{w.GetKfpPipeline() != "", kfp.Translate},
+	} {
+		if form.there {
+			forms, translator = forms+1, form.translate
+		}
 	}
-	if len(w.GetTasks()) > 0 || w.GetKfpPipeline() != "" {
-		return nil, translators.Faults{{Field: "airflowDag", Description: "stands beside tasks or kfpPipeline: a workflow is one of them"}}
+	switch {
+	case forms > 1:
+		return nil, translators.Faults{{Field: "tasks", Description: "a workflow is one of tasks, airflowDag and kfpPipeline, and this one has several"}}
+	case translator == nil:
+		return &translators.Translation{Workflow: w}, nil
 	}
 	w = proto.CloneOf(w)
 	w.Run = cmp.Or(w.Run, &dagbridgev1.Run{})
 	if r := w.Run; r.GetOrchestrator() == "" && r.GetWorkflow() == "" && r.GetRun() == "" {
 		r.Run, r.Uid = run, cmp.Or(r.GetUid(), run)
 	}
-	native, faults := airflow.Translate(w, placeholders)
+	native, faults := translator(w, placeholders)
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	noMore := func(*dagbridgev1.Workflow) translators.Faults { return nil }
-	return native, inTermsOf(native, w, check(validator, native.Workflow, noMore))
+	return native, inTermsOf(native, check(validator, native.Workflow, noMore))
 }
 
 // inTermsOf names, in faults of a translated DAG, its tasks: where they stand among the native ones its author does not see.
-func inTermsOf(native *airflow.Translation, asked *dagbridgev1.Workflow, err error) error {
+func inTermsOf(native *translators.Translation, err error) error {
 	var faults translators.Faults
-	if asked.GetAirflowDag() == nil || !errors.As(err, &faults) {
+	if native.Field == "" || !errors.As(err, &faults) {
 		return err
 	}
 	return native.Faults(faults).OrNil()

@@ -81,8 +81,19 @@ type Local struct {
 	CPUs int `yaml:"cpus"`
 	// Memory that jobs share, as in Kubernetes ("8Gi"). Left out: all of the machine's.
 	Memory Memory `yaml:"memory"`
+	// What stands in for container images, of which this machine runs none. Left out: tasks with an image are refused.
+	Images []Image `yaml:"images"`
 	// Shell lines before every job's program.
 	Prologue string `yaml:"prologue"`
+}
+
+// Image is what stands in for a container image.
+type Image struct {
+	// Name of the image, as tasks write it ("python:3.11-slim").
+	Name string `yaml:"name"`
+	// Absolute path of a folder with what tasks need of the image: a virtual environment of Python's, a conda environment, or any
+	// folder with a bin, which goes before PATH.
+	Folder string `yaml:"folder"`
 }
 
 // Slurm is a Slurm cluster. With rest beside cli or ssh, REST submits, changes and cancels, and the commands look.

@@ -128,6 +128,23 @@ func (a *Auth) check(f *Faults) {
 	}
 }
 
+func (l *Local) checkImages(f *Faults, path string) {
+	seen := map[string]bool{}
+	for i, image := range l.Images {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if image.Name == "" {
+			f.add(0, at+".name", "the name of the image is missing")
+		}
+		if seen[image.Name] {
+			f.add(0, at+".name", "%s is there already", image.Name)
+		}
+		seen[image.Name] = true
+		if !filepath.IsAbs(image.Folder) {
+			f.add(0, at+".folder", "%q is not an absolute path", image.Folder)
+		}
+	}
+}
+
 func (c *Cluster) check(f *Faults, path string) {
 	if c.Name == "" || len(c.Name) > 256 || hasControl(c.Name) {
 		f.add(0, path+".name", "a cluster needs a name of at most 256 bytes without control characters")
@@ -138,6 +155,7 @@ func (c *Cluster) check(f *Faults, path string) {
 		if c.Local.CPUs < 0 {
 			f.add(0, path+".local.cpus", "a number of CPUs cannot be negative; 0 takes all of the machine's")
 		}
+		c.Local.checkImages(f, path+".local.images")
 	}
 	if c.Slurm != nil {
 		kinds = append(kinds, "slurm")

@@ -19,7 +19,9 @@ func Plan(w *dagbridgev1.Workflow, clusters []Cluster) (*dagbridgev1.Plan, error
 
 // Plan is the package's Plan for an owner, with the gateway's clusters and jobs.
 func (e *Engine) Plan(owner string, w *dagbridgev1.Workflow) (*dagbridgev1.Plan, error) {
-	return plan(prepareClone(w, e.places(), e.surroundings(owner)))
+	around := e.surroundings(owner)
+	around.planning = true
+	return plan(prepareClone(w, e.places(), around))
 }
 
 // Faults are those for which Plan would refuse a workflow. They cost less than a plan.
@@ -36,9 +38,10 @@ func (e *Engine) Faults(owner string, w *dagbridgev1.Workflow) translators.Fault
 
 // nowhere are the surroundings without a gateway: whatever an edge leads to may be there, and whoever is asked for.
 var nowhere = surroundings{
-	user:  func(asked string) (string, error) { return asked, nil },
-	known: func(*dagbridgev1.TaskKey) bool { return true },
-	node:  func(*dagbridgev1.TaskKey) (graph.Node, bool) { return graph.Node{}, false },
+	planning: true,
+	user:     func(asked string) (string, error) { return asked, nil },
+	known:    func(*dagbridgev1.TaskKey) bool { return true },
+	node:     func(*dagbridgev1.TaskKey) (graph.Node, bool) { return graph.Node{}, false },
 }
 
 func prepareClone(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (*prepared, translators.Faults) {
@@ -85,6 +88,9 @@ func (p *prepared) plannedTask(one *planned) *dagbridgev1.Plan_PlannedTask {
 	sub.Inputs = p.inputs(one)
 	rendering, faults := one.cluster.Backend.Render(sub)
 	text := cmp.Or(rendering.Text, faults.Error())
+	for _, f := range one.unready {
+		rendering.Notices = append(rendering.Notices, "not ready to run: "+f.Description)
+	}
 	if n := p.together(one); n > 1 {
 		rendering.Notices = append(rendering.Notices, fmt.Sprintf("goes in as one element of an array of %d tasks that differ only in their programs (fold: off keeps them apart)", n))
 	}

@@ -34,6 +34,8 @@ type planned struct {
 	chunk int
 	// fold numbers, from 1, the tasks that go in together as one array; 0: it goes in by itself.
 	fold int
+	// unready is what the cluster lacks for the task, of one that is only planned.
+	unready translators.Faults
 	// hold, batch: see storev1.JobRecord. A batch is numbered from 1 within the workflow; 0: none.
 	hold  bool
 	batch int
@@ -41,6 +43,8 @@ type planned struct {
 
 // surroundings are what a workflow's edges may lead to outside it.
 type surroundings struct {
+	// planning: nothing is to be submitted, so that a task may want an image that its cluster does not have.
+	planning bool
 	// user is as whom a task runs that names this one, or nobody; an error is a sentence.
 	user func(asked string) (string, error)
 	// known: the key has been submitted before.
@@ -65,7 +69,11 @@ func prepare(w *dagbridgev1.Workflow, clusters []Cluster, around surroundings) (
 			faults = append(faults, graph.CheckForeign(field, task, one.cluster.Name, one.cluster.Backend.Capabilities().Dependencies)...)
 			faults = append(faults, one.act(field, around)...)
 			if !task.GetEmpty() { // else nothing of it goes to the cluster
-				faults = append(faults, renderFaults(field, one)...)
+				found := append(renderFaults(field, one), one.launcher(field)...)
+				if around.planning {
+					found, one.unready = partition(found, field)
+				}
+				faults = append(faults, found...)
 			}
 		}
 	}
@@ -119,6 +127,26 @@ func renderFaults(field string, one *planned) translators.Faults {
 		faults[i].Field = field + "." + strings.TrimPrefix(faults[i].Field, "task.")
 	}
 	return faults
+}
+
+// launcher is what is wrong with a task that starts this program, on a cluster whose jobs do not find it.
+func (one *planned) launcher(field string) (faults translators.Faults) {
+	if translators.Launches(one.task) && !one.cluster.Backend.Capabilities().Launcher {
+		faults.Add(field+".container", "steps of pipelines run on local clusters only, as yet, and %s is none", one.cluster.Name)
+	}
+	return faults
+}
+
+// partition parts faults of a task into those of its description and those of where it would run: the image, and what runs it.
+func partition(all translators.Faults, field string) (faults, unready translators.Faults) {
+	for _, f := range all {
+		if strings.HasPrefix(f.Field, field+".container") || f.Field == field+".slurm.container" {
+			unready = append(unready, f)
+		} else {
+			faults = append(faults, f)
+		}
+	}
+	return faults, unready
 }
 
 // submission is the task as it would be submitted, before it has a job; of a large array its first chunk.

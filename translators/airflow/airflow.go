@@ -22,10 +22,7 @@ package airflow
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -34,61 +31,9 @@ import (
 	"github.com/dagbridge/dagbridge/translators/airflow/jinja"
 )
 
-// Translation is a DAG as a workflow, with what a person should know.
-type Translation struct {
-	// Workflow has tasks in the place of the DAG, its parameters, its conf and its logical date.
-	Workflow *dagbridgev1.Workflow
-	// Notices on the whole DAG.
-	Notices []string
-	// TaskNotices by task id.
-	TaskNotices map[string][]string
-}
-
-// Warnings are all notices; one that several tasks share is one that names them.
-func (t *Translation) Warnings() []string {
-	warnings := slices.Clone(t.Notices)
-	var order []string
-	tasks := map[string][]string{}
-	for _, task := range t.Workflow.GetTasks() {
-		id := task.GetKey().GetTask()
-		for _, notice := range t.TaskNotices[id] {
-			if tasks[notice] == nil {
-				order = append(order, notice)
-			}
-			tasks[notice] = append(tasks[notice], id)
-		}
-	}
-	for _, notice := range order {
-		warnings = append(warnings, someOf(tasks[notice])+": "+notice)
-	}
-	return warnings
-}
-
-// taskField is the beginning of a field of the translated workflow.
-var taskField = regexp.MustCompile(`^tasks\[([0-9]+)\]\.?`)
-
-// Faults are those of the translated workflow as faults of the DAG: each names its task.
-func (t *Translation) Faults(faults translators.Faults) translators.Faults {
-	var told translators.Faults
-	for _, f := range faults {
-		found := taskField.FindStringSubmatch(f.Field)
-		if found == nil {
-			told = append(told, f)
-			continue
-		}
-		i, _ := strconv.Atoi(found[1]) // it is digits
-		where := strings.TrimPrefix(f.Field, found[0])
-		if where != "" {
-			where += " "
-		}
-		told.Add("airflowDag", "task %s: %s%s", brief(t.Workflow.GetTasks()[i].GetKey().GetTask()), where, f.Description)
-	}
-	return told
-}
-
 // Translate makes tasks of a workflow's airflowDag. A run that does not say whose it is is one of Airflow's, of the DAG. With placeholders, values that only a run has may be missing: they are shown by their
 // names, and told by a notice. Fields of faults are paths in the request.
-func Translate(w *dagbridgev1.Workflow, placeholders bool) (*Translation, translators.Faults) {
+func Translate(w *dagbridgev1.Workflow, placeholders bool) (*translators.Translation, translators.Faults) {
 	t := &translator{placeholders: placeholders, notices: map[string][]string{}}
 	t.workflow = proto.CloneOf(w)
 	document, err := parseJSON(w.GetAirflowDag().GetText())
@@ -113,7 +58,7 @@ func Translate(w *dagbridgev1.Workflow, placeholders bool) (*Translation, transl
 	}
 	out.Run.Orchestrator, out.Run.Workflow = cmp.Or(out.Run.Orchestrator, "airflow"), cmp.Or(out.Run.Workflow, t.dag.id)
 	out.AirflowDag, out.Parameters, out.Conf, out.LogicalDate = nil, nil, nil, nil
-	return &Translation{Workflow: out, Notices: t.general, TaskNotices: t.notices}, nil
+	return &translators.Translation{Field: "airflowDag", Workflow: out, Notices: t.general, TaskNotices: t.notices}, nil
 }
 
 // translator is the work on one DAG.
@@ -240,13 +185,4 @@ func init() { // they refer to each other's names
 		bridgeOperator:   (*translating).bridge,
 		functionOperator: (*translating).function,
 	}
-}
-
-// someOf names some of several tasks.
-func someOf(names []string) string {
-	const most = 3
-	if len(names) <= most+1 {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

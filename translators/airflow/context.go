@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/airflow/jinja"
 )
 
@@ -204,7 +205,7 @@ func orNone(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
-	return someOf(names)
+	return translators.SomeOf(names)
 }
 
 // paramsOf are a task's params with the values that this run has: defaults, then conf, then parameters.

@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/airflow"
 )
 
-func translate(text string) (*airflow.Translation, error) {
+func translate(text string) (*translators.Translation, error) {
 	t, faults := airflow.Translate(&dagbridgev1.Workflow{AirflowDag: &dagbridgev1.Json{Text: text}}, true)
 	return t, faults.OrNil()
 }

@@ -26,6 +26,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,13 +57,17 @@ type Options struct {
 	CPUs int
 	// Memory in bytes that jobs may ask for together; 0: all that the machine has.
 	Memory int64
+	// Images are what stands in for container images, by name: the folder of an environment, whose bin goes before PATH.
+	Images map[string]string
 	// Prologue is lines of bash before every job's program.
 	Prologue string
 	// OutputLimit is how much a job may leave as outputs, in bytes; 0: 48 KiB.
 	OutputLimit int
 	// Supervisor is the command, without its last argument, that calls Supervise; empty: this binary's "supervise".
 	Supervisor []string
-	Log        *slog.Logger
+	// Launcher is the program that runs the steps of pipelines; empty: this binary.
+	Launcher string
+	Log      *slog.Logger
 }
 
 // Backend is a local cluster.
@@ -109,13 +114,14 @@ func New(o Options) (*Backend, error) {
 	if o.OutputLimit == 0 {
 		o.OutputLimit = defaultOutputLimit
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("this program's own file, that supervises local jobs, is not known: %w", err)
+	}
 	if len(o.Supervisor) == 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("this program's own file, that supervises local jobs, is not known: %w", err)
-		}
 		o.Supervisor = []string{self, "supervise"}
 	}
+	o.Launcher = cmp.Or(o.Launcher, self)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -139,8 +145,8 @@ func userName() string {
 // Kind is "local".
 func (b *Backend) Kind() string { return "local" }
 
-// Capabilities are none: the engine keeps dependencies, and submits instances one by one.
-func (b *Backend) Capabilities() backend.Capabilities { return backend.Capabilities{} }
+// Capabilities are few: the engine keeps dependencies, and submits instances one by one.
+func (b *Backend) Capabilities() backend.Capabilities { return backend.Capabilities{Launcher: true} }
 
 // Close stops the queue and leaves jobs as they are.
 func (b *Backend) Close() error {

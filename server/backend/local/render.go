@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dagbridge/dagbridge/translators"
@@ -15,9 +16,11 @@ func (b *Backend) Check(sub translators.Submission) translators.Faults {
 	return faults
 }
 
-// Render is a shell script that does by hand what a supervisor does with the program.
+// Render is a shell script that does by hand what a supervisor does with the program. An image for which nothing stands in is
+// no fault of it.
 func (b *Backend) Render(sub translators.Submission) (translators.Rendering, translators.Faults) {
 	s, notices, faults := b.spec(sub)
+	faults = slices.DeleteFunc(faults, func(f translators.Fault) bool { return f.Field == "container.image" }) // the text is what it would be
 	if len(faults) > 0 {
 		return translators.Rendering{}, faults
 	}

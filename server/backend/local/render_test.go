@@ -107,7 +107,7 @@ func TestWhatTheMachineCannotDoIsRefusedAllAtOnce(t *testing.T) {
 	})
 	_, faults := b.Render(sub)
 	require.Equal(t, translators.Faults{
-		{Field: "container", Description: "the local cluster here runs no containers: leave it out, or name another cluster"},
+		{Field: "container", Description: "the local cluster here runs no containers, and what the image runs by itself is not known: give the task a command, or name another cluster"},
 		{Field: "resources.cpu", Description: "3 CPUs are more than the 2 that the local cluster here has"},
 		{Field: "resources.memory", Description: "5368709120 bytes are more than the 4294967296 that the local cluster here has"},
 		{Field: "resources.nodes", Description: "the local cluster here is one node, and the task needs 2"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,9 +55,7 @@ func (b *Backend) spec(sub translators.Submission) (*spec, []string, translators
 	if len(sub.Depends.Terms) > 0 {
 		faults.Add("upstream", "a local cluster keeps no dependencies: submit the task when its upstreams have ended")
 	}
-	if task.GetContainer() != nil {
-		faults.Add("container", "the local cluster %s runs no containers: leave it out, or name another cluster", b.options.Name)
-	}
+	b.image(task, &faults)
 	s := &spec{
 		Argv: task.GetCommand().GetArgv(), Prologue: joinLines(b.options.Prologue, task.GetPrologue()), Dir: task.GetWorkingDirectory(),
 		Env: b.env(sub, f), Inputs: inputs(sub.Inputs), TimeLimit: task.GetResources().GetTimeLimit().AsDuration(), Hold: sub.Hold,
@@ -81,6 +80,22 @@ func (b *Backend) spec(sub translators.Submission) (*spec, []string, translators
 		notices = append(notices, "kubernetes: means nothing on a local cluster")
 	}
 	return s, notices, faults
+}
+
+// image wants an environment that stands in for the task's image.
+func (b *Backend) image(task *dagbridgev1.Task, faults *translators.Faults) {
+	c := task.GetContainer()
+	if c == nil {
+		return
+	}
+	if task.GetCommand() == nil && task.GetScript() == nil {
+		faults.Add("container", "the local cluster %s runs no containers, and what the image runs by itself is not known: give the task a command, or name another cluster", b.options.Name)
+		return
+	}
+	if b.options.Images[c.GetImage()] == "" {
+		faults.Add("container.image", "the local cluster %s runs no containers, and nothing stands in for %s: name a folder with its programs "+
+			"(clusters[].local.images: [{name: %q, folder: /opt/venv}]), leave it out, or name another cluster", b.options.Name, c.GetImage(), c.GetImage())
+	}
 }
 
 // resources reads what the task needs, all of which must fit on this machine.
@@ -128,6 +143,12 @@ func (b *Backend) env(sub translators.Submission, f folder) []string {
 	}
 	env := map[string]string{"PATH": b.path}
 	maps.Copy(env, sub.Task.GetEnv())
+	if folder := b.options.Images[sub.Task.GetContainer().GetImage()]; folder != "" {
+		env["PATH"] = filepath.Join(folder, "bin") + ":" + env["PATH"]
+	}
+	if translators.Launches(sub.Task) {
+		env[translators.LauncherVariable], env["DAGBRIDGE_PIPELINES"] = b.options.Launcher, filepath.Join(b.options.Dir, "pipelines")
+	}
 	maps.Copy(env, map[string]string{
 		"DAGBRIDGE_JOB_ID":    sub.Job.GetId(),
 		"DAGBRIDGE_TASK":      key.GetTask(),
