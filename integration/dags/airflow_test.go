@@ -3,6 +3,7 @@
 package dags
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -103,7 +104,7 @@ func of(job *dagbridgev1.Job) instance {
 	if !known {
 		word = fmt.Sprintf("%s (%s)", job.GetState(), job.GetMessage())
 	}
-	return instance{State: word, XCom: json.RawMessage(job.GetOutputs()["return_value"].GetText())}
+	return instance{State: word, XCom: json.RawMessage(cmp.Or(job.GetOutputs()["return_value"].GetText(), "null"))}
 }
 
 // jobs are those of a list, with their outputs.
