@@ -7,8 +7,8 @@ SHELL := /bin/bash
 GO ?= go
 # A binary without cgo runs on any Linux of its architecture.
 BUILD = CGO_ENABLED=0 $(GO) build -trimpath
-# Unit tests need nothing but Go; the integration tests start a real Slurm. The race detector is for what has goroutines in
-# the test's own process: the command line's tests run the program, which it would slow down many times over.
+# Unit tests need nothing but Go; the integration tests start a real Slurm and a real Kubernetes. The race detector is for what
+# has goroutines in the test's own process: the command line's tests run the program, which it would slow down many times over.
 RACE = ./clients/go/... ./proto/... ./server/... ./translators/...
 UNIT = $(RACE) ./cmd/...
 # What starts a whole Airflow has the machine to itself: make test-airflow.
@@ -21,7 +21,7 @@ BUF := $(shell command -v buf || echo $(CACHE)/buf-$(BUF_VERSION)/bin/buf)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/dagbridge
@@ -31,8 +31,12 @@ build: ## build bin/dagbridge
 demo: build ## run a small pipeline through an embedded gateway on this machine
 	@bin/dagbridge demo
 
+.PHONY: demo-kubernetes
+demo-kubernetes: build ## run the same pipeline on a real Kubernetes that this starts (root; its first build takes ten minutes)
+	@integration/kubernetes/demo.sh "$(CURDIR)/bin/dagbridge"
+
 .PHONY: test
-test: vet test-python ## vet, format, the Python package, unit tests with the race detector, then those against a real Slurm and a real Airflow
+test: vet test-python ## vet, format, the Python package, unit tests with the race detector, then those against a real Slurm, Kubernetes and Airflow
 	$(GO) test -race -timeout $(TIMEOUT) $(RACE)
 	$(GO) test -timeout $(TIMEOUT) ./cmd/...
 	@# -count 1: these build and run the program, which a cached result does not see. -parallel 8: they mostly wait.

@@ -1,17 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/server/backend/kubernetes"
 	"github.com/dagbridge/dagbridge/server/backend/local"
 	"github.com/dagbridge/dagbridge/server/backend/slurm"
 	"github.com/dagbridge/dagbridge/server/config"
 	"github.com/dagbridge/dagbridge/server/engine"
+	translate "github.com/dagbridge/dagbridge/translators/kubernetes"
 )
 
 // openClusters makes the configured clusters, contacting none, and what closes them.
@@ -50,6 +57,13 @@ func openCluster(cfg *config.Config, c config.Cluster, log *slog.Logger) (backen
 		o.AccountingLag = cfg.LostAfter
 		return slurm.New(o)
 	}
+	if k := c.Kubernetes; k != nil {
+		o, err := kubernetesOptions(c.Name, k, log)
+		if err != nil {
+			return nil, err
+		}
+		return kubernetes.New(o)
+	}
 	return nil, fmt.Errorf("cluster %s is of no kind", c.Name)
 }
 
@@ -72,4 +86,37 @@ func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options 
 		}
 	}
 	return o
+}
+
+func kubernetesOptions(name string, k *config.Kubernetes, log *slog.Logger) (kubernetes.Options, error) {
+	o := kubernetes.Options{
+		Name: name, Kubeconfig: k.Kubeconfig, Context: k.Context, Namespaces: append([]string{cmp.Or(k.Namespace, "default")}, k.Namespaces...), Kinds: k.Kinds,
+		Site: translate.Site{Image: k.Image, Prologue: k.Prologue, Queue: k.Queue}, Rate: float32(k.CallRate), Keep: k.Keep, Log: log,
+	}
+	for _, gpu := range k.GPUs {
+		if o.Site.GPUs == nil {
+			o.Site.GPUs = map[string]translate.GPU{}
+		}
+		g := translate.GPU{Resource: gpu.Resource}
+		for _, label := range gpu.NodeSelector {
+			if g.NodeSelector == nil {
+				g.NodeSelector = map[string]string{}
+			}
+			label, value, _ := strings.Cut(label, "=") // the configuration has been checked
+			g.NodeSelector[label] = value
+		}
+		o.Site.GPUs[gpu.Type] = g
+	}
+	if k.PodTemplateFile != "" {
+		text, err := os.ReadFile(k.PodTemplateFile)
+		if err != nil {
+			return o, fmt.Errorf("cluster %s: podTemplateFile: %w", name, err)
+		}
+		template, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			return o, fmt.Errorf("cluster %s: podTemplateFile %s: %w", name, k.PodTemplateFile, err)
+		}
+		o.Site.PodTemplate = string(template)
+	}
+	return o, nil
 }

@@ -43,7 +43,7 @@ dot and mermaid draw the graph: native edges solid, held ones dashed and labelle
 	c.format.addFlag(cmd, "dot", "mermaid")
 	c.workflow.addFlags(cmd)
 	cmd.Flags().StringVar(&c.config, "config", "", "configuration whose clusters are meant")
-	cmd.Flags().StringVar(&c.kind, "kind", "", "without a configuration: local, the default, or slurm")
+	cmd.Flags().StringVar(&c.kind, "kind", "", "without a configuration: local, the default, slurm or kubernetes")
 	cmd.Flags().StringVar(&c.text, "text", "", "print only the native text of this task")
 	cmd.MarkFlagsMutuallyExclusive("server", "config", "kind")
 	return cmd
@@ -117,8 +117,11 @@ func (c *planCommand) clusters(workflow *dagbridgev1.Workflow) (*config.Config, 
 		name := cmp.Or(workflow.GetCluster(), "slurm")
 		text := fmt.Sprintf("clusters: [{name: %q, slurm: {cli: {}, workDir: /shared/dagbridge}}]", name)
 		return config.Parse("a Slurm cluster out of the box", []byte(text))
+	case c.kind == "kubernetes":
+		text := fmt.Sprintf("clusters: [{name: %q, kubernetes: {}}]", cmp.Or(workflow.GetCluster(), "kubernetes"))
+		return config.Parse("a Kubernetes cluster", []byte(text))
 	}
-	return nil, fmt.Errorf("--kind %s: there are local and slurm", c.kind)
+	return nil, fmt.Errorf("--kind %s: there are local, slurm and kubernetes", c.kind)
 }
 
 // printEdges writes one row an edge.

@@ -32,7 +32,7 @@ type Backend interface {
 	Check(translators.Submission) translators.Faults
 
 	// Render is the native text of a submission, for people, contacting nothing. Its faults are Check's; what
-	// is wrong with the image alone need not be one.
+	// the cluster lacks for it, an image or a namespace, need not be one.
 	Render(translators.Submission) (translators.Rendering, translators.Faults)
 
 	// Submit makes native jobs, concurrently as far as the scheduler likes it, and answers for each in the same order. It is
@@ -74,12 +74,21 @@ type Backend interface {
 	Close() error
 }
 
+// Tidier is a Backend whose native jobs stay when they have ended, with all that they wrote, until somebody removes them.
+type Tidier interface {
+	// Tidy removes what has ended long enough ago. Recorded says of a token whether the gateway has recorded its end; what is
+	// another's, or nobody's, is left alone. An error is a sentence; what it left is for the next time.
+	Tidy(ctx context.Context, recorded func(token string) bool) error
+}
+
 // Capabilities say what a cluster can do.
 type Capabilities struct {
 	// Dependencies: afterok and its kin are kept by the scheduler.
 	Dependencies bool
 	// MaxArraySize is how many instances one native array takes; 0: no native arrays, the engine submits instances one by one.
 	MaxArraySize int
+	// Folds: instances of one native array may have programs of their own.
+	Folds bool
 	// Impersonates: a job runs as its Job.User, whoever the gateway is.
 	Impersonates bool
 	// Containers that the cluster runs by itself.

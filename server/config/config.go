@@ -71,7 +71,7 @@ type Cluster struct {
 	Local *Local `yaml:"local"`
 	// A Slurm cluster.
 	Slurm *Slurm `yaml:"slurm"`
-	// A Kubernetes cluster. Not supported yet.
+	// A Kubernetes cluster.
 	Kubernetes *Kubernetes `yaml:"kubernetes"`
 }
 
@@ -185,10 +185,36 @@ type Kubernetes struct {
 	Kubeconfig string `yaml:"kubeconfig"`
 	// Context in it. Left out: the current one.
 	Context string `yaml:"context"`
-	// Namespace of tasks that name none.
+	// Namespace of tasks that name none. Left out: default.
 	Namespace string `yaml:"namespace"`
-	// Image of tasks that name none.
+	// Other namespaces that tasks may name.
+	Namespaces []string `yaml:"namespaces"`
+	// Image of tasks that name none. Left out: they are refused.
 	Image string `yaml:"image"`
+	// Shell lines before every program.
+	Prologue string `yaml:"prologue"`
+	// Kueue's queue of tasks that name none. Left out: they do not queue.
+	Queue string `yaml:"queue"`
+	// Path of a file with a pod's metadata and spec, in YAML, over which every task is laid.
+	PodTemplateFile string `yaml:"podTemplateFile"`
+	// Kinds that templates may be of, beside Job and JobSet: plural, version and group, as in pytorchjobs.v1.kubeflow.org.
+	Kinds []string `yaml:"kinds"`
+	// How GPUs of each type are asked for. Left out: nvidia.com/gpu, of no type.
+	GPUs []KubernetesGPU `yaml:"gpus"`
+	// Calls a second that are made of the API server at most. A job is one.
+	CallRate float64 `yaml:"callRate"`
+	// For how long an ended Job, and its log, is left in the cluster.
+	Keep time.Duration `yaml:"keep"`
+}
+
+// KubernetesGPU is how GPUs of one type are asked for.
+type KubernetesGPU struct {
+	// The type as tasks name it. Left out: any.
+	Type string `yaml:"type"`
+	// The resource that counts them, as in nvidia.com/gpu.
+	Resource string `yaml:"resource"`
+	// Labels of the nodes that have them, as in nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB.
+	NodeSelector []string `yaml:"nodeSelector"`
 }
 
 // Retention says when jobs that have ended are forgotten. Live ones never are.
@@ -214,6 +240,8 @@ func (s *Slurm) setDefaults() {
 	s.PollInterval = 5 * time.Second
 	s.Limits = SlurmLimits{MaxArraySize: 1001, MinJobAge: 300 * time.Second}
 }
+
+func (k *Kubernetes) setDefaults() { k.CallRate, k.Keep = 200, time.Hour }
 
 func (r *SlurmREST) setDefaults() { r.Version = "auto" }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
@@ -163,11 +166,11 @@ func (c *Cluster) check(f *Faults, path string) {
 	}
 	if c.Kubernetes != nil {
 		kinds = append(kinds, "kubernetes")
-		f.add(0, path+".kubernetes", "Kubernetes clusters are not supported yet")
+		c.Kubernetes.check(f, path+".kubernetes")
 	}
 	switch len(kinds) {
 	case 0:
-		f.add(0, path, "say what kind of cluster it is: local or slurm")
+		f.add(0, path, "say what kind of cluster it is: local, slurm or kubernetes")
 	case 1:
 	default:
 		f.add(0, path, "%s exclude each other; make them clusters of their own", strings.Join(kinds, " and "))
@@ -209,6 +212,51 @@ func (s *Slurm) check(f *Faults, path string) {
 		if strings.ContainsFunc(word.value, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
 			f.add(0, path+"."+word.key, "%q has blanks or control characters", word.value)
 		}
+	}
+}
+
+func (k *Kubernetes) check(f *Faults, path string) {
+	names := map[string]string{path + ".namespace": k.Namespace}
+	for i, name := range k.Namespaces {
+		names[fmt.Sprintf("%s.namespaces[%d]", path, i)] = name
+		if name == "" {
+			f.add(0, fmt.Sprintf("%s.namespaces[%d]", path, i), "a namespace has a name")
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(names)) {
+		if name := names[field]; name != "" {
+			for _, why := range validation.IsDNS1123Label(name) {
+				f.add(0, field, "%q is no namespace: %s", name, why)
+			}
+		}
+	}
+	for i, kind := range k.Kinds {
+		if parts := strings.SplitN(kind, ".", 3); len(parts) < 3 || slices.Contains(parts, "") {
+			f.add(0, fmt.Sprintf("%s.kinds[%d]", path, i), "%q is no kind of objects: write its plural name, its version and its group (pytorchjobs.v1.kubeflow.org)", kind)
+		}
+	}
+	types := map[string]bool{}
+	for i, gpu := range k.GPUs {
+		field := fmt.Sprintf("%s.gpus[%d]", path, i)
+		if len(validation.IsQualifiedName(gpu.Resource)) > 0 {
+			f.add(0, field+".resource", "%q is no resource that counts GPUs: nvidia.com/gpu is usual", gpu.Resource)
+		}
+		if types[gpu.Type] {
+			f.add(0, field+".type", "the type %q is there twice", gpu.Type)
+		}
+		types[gpu.Type] = true
+		for j, label := range gpu.NodeSelector {
+			name, value, ok := strings.Cut(label, "=")
+			if !ok || len(validation.IsQualifiedName(name)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
+				f.add(0, fmt.Sprintf("%s.nodeSelector[%d]", field, j), "%q is no label of a node: write it as name=value", label)
+			}
+		}
+	}
+	if k.CallRate <= 0 {
+		f.add(0, path+".callRate", "calls a second are more than 0")
+	}
+	if k.Keep <= 0 {
+		f.add(0, path+".keep", "an ended job stays for more than 0s, or nobody can read its log")
 	}
 }
 

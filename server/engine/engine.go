@@ -161,6 +161,9 @@ func (e *Engine) Start() {
 		e.done.Go(func() {
 			c.Backend.Observe(ctx, func() []backend.Known { return e.known(c) }, func(n backend.News) { e.observe(ctx, c, n) })
 		})
+		if b, ok := c.Backend.(backend.Tidier); ok {
+			e.done.Go(func() { e.tidy(ctx, c, b) })
+		}
 	}
 }
 

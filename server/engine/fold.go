@@ -21,8 +21,9 @@ func (p *prepared) fold() {
 	members := map[string][]*planned{}
 	for _, i := range p.order {
 		one := p.tasks[i]
-		size := one.cluster.Backend.Capabilities().MaxArraySize
-		if size < 2 || one.verdict.Held || one.verdict.Any || one.task.GetArray() != nil || needsItsOwn(one.task) {
+		can := one.cluster.Backend.Capabilities()
+		size := can.MaxArraySize
+		if !can.Folds || size < 2 || one.verdict.Held || one.verdict.Any || one.task.GetArray() != nil || needsItsOwn(one.task) {
 			continue
 		}
 		key := one.foldKey()

@@ -137,12 +137,16 @@ func (one *planned) launcher(field string) (faults translators.Faults) {
 	return faults
 }
 
+// clusterFields are what a cluster's configuration may lack, beside images.
+var clusterFields = []string{"slurm.container", "kubernetes.namespace", "kubernetes.template.kind"}
+
 // partition parts faults of a task into those of its description and those of where it would run: the image, and what runs it.
 func partition(all translators.Faults, field string) (faults, unready translators.Faults) {
 	for _, f := range all {
-		if strings.HasPrefix(f.Field, field+".container") || f.Field == field+".slurm.container" {
+		switch {
+		case strings.HasPrefix(f.Field, field+".container"), slices.Contains(clusterFields, strings.TrimPrefix(f.Field, field+".")):
 			unready = append(unready, f)
-		} else {
+		default:
 			faults = append(faults, f)
 		}
 	}

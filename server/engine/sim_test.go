@@ -166,7 +166,7 @@ func (s *sim) Kind() string { return "sim" }
 
 func (s *sim) Capabilities() backend.Capabilities {
 	if s.slurmLike {
-		return backend.Capabilities{Dependencies: true, MaxArraySize: s.arraySize, Impersonates: s.impersonates}
+		return backend.Capabilities{Dependencies: true, MaxArraySize: s.arraySize, Folds: true, Impersonates: s.impersonates}
 	}
 	return backend.Capabilities{}
 }

@@ -189,7 +189,6 @@ func TestCheck(t *testing.T) {
 				`airflowDag: is not supported yet`, `kfpPipeline: is not supported yet`, `parameters: is not supported yet`,
 				`conf: is not supported yet`, `logicalDate: is not supported yet`, `tasks[0].fallbacks: is not supported yet`,
 				`tasks[0].when: is not supported yet`, `tasks[0].array.from: is not supported yet`,
-				`tasks[0].kubernetes: is not supported yet`,
 			}},
 		{"options that say nothing", tasks(key + `"kubernetes": {}, ` + command), nil},
 	} {

@@ -2,7 +2,6 @@ package graph
 
 import (
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
-	"google.golang.org/protobuf/proto"
 )
 
 // What the protocol has and this release does not do is refused by name: ignored, it would do something else than was asked.
@@ -20,7 +19,6 @@ func (c *checker) checkUnsupportedTask(at string, t *dagbridgev1.Task) {
 	c.refuse(at+".fallbacks", len(t.GetFallbacks()) > 0)
 	c.refuse(at+".when", t.GetWhen() != nil)
 	c.refuse(at+".array.from", t.GetArray().GetFrom() != nil)
-	c.refuse(at+".kubernetes", proto.Size(t.GetKubernetes()) > 0)
 }
 
 func (c *checker) refuse(field string, set bool) {

@@ -171,7 +171,7 @@ func (n *Native) unstarted(end *corev1.ContainerStateTerminated) {
 // otherFailure is a sentence on the first container that has failed, beside the program's; "" when none has.
 func otherFailure(pod *corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if end := c.State.Terminated; end != nil && c.Name != mainOf(pod) && (end.ExitCode != 0 || end.Reason == "OOMKilled") {
+		if end := c.State.Terminated; end != nil && c.Name != MainOf(pod) && (end.ExitCode != 0 || end.Reason == "OOMKilled") {
 			sentence := fmt.Sprintf("container %s ended with exit code %d", c.Name, end.ExitCode)
 			if end.Reason != "" && end.Reason != "Error" {
 				sentence += " (" + end.Reason + ")"

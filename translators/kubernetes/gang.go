@@ -16,6 +16,9 @@ const (
 	gangCoscheduling = "coscheduling"
 )
 
+// gangAnnotation has the API version of the PodGroup that was made for a workload.
+const gangAnnotation = prefix + "gang"
+
 // volcanoGroup and coschedulingGroup are how pods name their group to these schedulers.
 const (
 	volcanoGroup      = "scheduling.k8s.io/group-name"
@@ -76,4 +79,14 @@ func (t *translation) podGroup(pods int) map[string]any {
 		return other("scheduling.x-k8s.io/v1alpha1", map[string]any{"minMember": int64(pods)})
 	}
 	return nil
+}
+
+// GangOf names the PodGroup that was made for a workload; nil when none was.
+func GangOf(o map[string]any) map[string]any {
+	meta, _ := o["metadata"].(map[string]any)
+	gang := annotation(o, gangAnnotation)
+	if gang == "" {
+		return nil
+	}
+	return map[string]any{"apiVersion": gang, "kind": "PodGroup", "metadata": map[string]any{"name": meta["name"]}}
 }

@@ -33,6 +33,10 @@ func (t *translation) manifests() {
 	}
 	if group := t.podGroup(pods); group != nil {
 		t.workload.Objects = append(t.workload.Objects, group)
+		if meta, ok := main["metadata"].(map[string]any); ok {
+			annotations, _ := meta["annotations"].(map[string]any) // the gateway's own are there
+			annotations[gangAnnotation] = group["apiVersion"]
+		}
 	}
 	t.workload.Objects = append(t.workload.Objects, main)
 	for _, o := range t.workload.Objects {

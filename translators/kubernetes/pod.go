@@ -102,7 +102,6 @@ func (t *translation) finish(pod *corev1.PodTemplateSpec, main string) {
 		if c.Name == main && c.Image == "" {
 			c.Image = anyImage
 			t.workload.Lacking.Add("container.image", "the task names no image, and the cluster's configuration has none for such tasks")
-			t.notice("container.image: the task names no image, and the cluster has none for such tasks; %s stands for it", anyImage)
 		}
 		t.checkLimits(c)
 	}

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,10 @@ type Native struct {
 	StartTime, EndTime time.Time
 	// Node it ran on; several are comma separated.
 	Node string
+
+	// starts is how often a node has started the program, be it that it was told to do so once: a kubelet whose container
+	// runtime does not answer in time tries again.
+	starts int32
 }
 
 const (
@@ -61,6 +66,9 @@ const (
 // State is what a status means. Success is the word of Kubernetes alone, and not even that when the program ran out of memory
 // without noticing; an end that somebody's deletion brought about is never one.
 func State(s Status) Native {
+	if s.Job != nil && s.Job.Annotations[markAnnotation] != "" {
+		return Native{State: cancelled, Reason: "MARKED", Message: "it was cancelled before the API server had it", EndTime: s.Job.CreationTimestamp.UTC()}
+	}
 	v := s.verdict()
 	n := s.whereAndWhen()
 	why, ended := s.failure()
@@ -73,6 +81,8 @@ func State(s Status) Native {
 		return n.ends(why, v)
 	case v.ended && v.succeeded:
 		return n.ends(Native{State: succeeded, ExitCode: new(int32(0))}, v)
+	case v.ended && v.cancelled:
+		return n.ends(Native{State: cancelled, ExitCode: why.ExitCode}, v)
 	case v.ended:
 		if !ended {
 			why = v.failure()
@@ -104,6 +114,9 @@ func (n Native) ends(why Native, v verdict) Native {
 	n.Message, n.ExitCode, n.Signal = why.Message, why.ExitCode, why.Signal
 	if n.EndTime.IsZero() {
 		n.EndTime = v.since
+	}
+	if n.Message == "" && n.starts > 1 {
+		n.Message = fmt.Sprintf("its node has started the program %d times", n.starts)
 	}
 	return n
 }
@@ -142,6 +155,9 @@ func (s Status) whereAndWhen() Native {
 		if c == nil {
 			continue
 		}
+		if s.Job != nil {
+			n.starts = max(n.starts, c.RestartCount+1)
+		}
 		from, to := metav1.Time{}, metav1.Time{}
 		if c.State.Running != nil {
 			from = c.State.Running.StartedAt
@@ -161,15 +177,15 @@ func (s Status) whereAndWhen() Native {
 	return n
 }
 
-// mainOf is the name of the program's container.
-func mainOf(pod *corev1.Pod) string {
+// MainOf is the name of the program's container.
+func MainOf(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[containerAnnotation], mainContainer)
 }
 
 // mainStatus is that of the program's container; nil while there is none.
 func mainStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
-		if c := &pod.Status.ContainerStatuses[i]; c.Name == mainOf(pod) {
+		if c := &pod.Status.ContainerStatuses[i]; c.Name == MainOf(pod) {
 			return c
 		}
 	}

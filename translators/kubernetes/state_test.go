@@ -61,6 +61,8 @@ func TestState(t *testing.T) {
 		"its outputs are no news":                   {job: jobComplete, pods: []string{pod("Succeeded", ended("0", "Completed", `'{"a":1}'`), "")}, want: want{state: succeeded}},
 		"it has succeeded and its pod is gone":      {job: jobComplete, want: want{state: succeeded}},
 		"success before the Job says so is no news": {job: jobRuns, pods: []string{pod("Succeeded", ended("0", "Completed", `""`), "")}, want: want{state: running, exit: -1}},
+		"its kubelet started it twice": {job: jobComplete, pods: []string{`{metadata: {name: x}, status: {phase: Succeeded, containerStatuses: [{name: main, restartCount: 1, state: ` + ended("0", "Completed", `""`) + `}]}}`},
+			want: want{state: succeeded, message: "its node has started the program 2 times"}},
 		"exit 3":                     {job: jobExit3, pods: []string{pod("Failed", ended("3", "Error", `""`), "")}, want: want{state: failed, exit: 3}},
 		"exit 3 and its pod is gone": {job: jobExit3, want: want{state: failed, exit: 3}},
 		"exit 143 of its own":        {job: jobBackoff, pods: []string{pod("Failed", ended("143", "Error", `""`), "")}, want: want{state: failed, exit: 143}},

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ type verdict struct {
 	suspended       bool
 	// held: suspended by the gateway, not by a queue.
 	held bool
+	// cancelled: the gateway has ended this index.
+	cancelled bool
 	// deleted is when somebody has asked for that; zero: nobody.
 	deleted time.Time
 }
@@ -63,6 +66,8 @@ func (s Status) ofJob() verdict {
 	if s.Index < 0 {
 		return v
 	}
+	noted, _ := ParsePositions(job.Annotations[indexesAnnotation])
+	v.cancelled = slices.Contains(noted, s.Index)
 	switch {
 	case inIndexes(job.Status.CompletedIndexes, s.Index):
 		v.ended, v.succeeded = true, true
@@ -79,10 +84,7 @@ func ofObject(o map[string]any) verdict {
 	known := kinds["jobset.x-k8s.io/JobSet"]
 	if success, ok := annotations[SuccessAnnotation].(string); ok {
 		failure, _ := annotations[FailureAnnotation].(string)
-		known = kind{success: strings.Split(success, "\n"), failure: strings.Split(failure, "\n"), suspend: "spec.suspend"}
-		if k, ok := kinds[groupKind(o)]; ok {
-			known.suspend = k.suspend
-		}
+		known = kind{success: strings.Split(success, "\n"), failure: strings.Split(failure, "\n"), suspend: suspendPath(o)}
 	}
 	var v verdict
 	if steps, err := parsePath(known.suspend); err == nil {

@@ -34,6 +34,13 @@ type Fixture struct {
 	// Patience is how long any one condition is waited for; more than the scheduler needs to kill a program that has reached
 	// TimeLimit, or that ignores SIGTERM.
 	Patience time.Duration
+	// OutputBytes is what outputs may have; 0: 48 KiB.
+	OutputBytes int
+	// LogsByCommand: the cluster keeps what a job wrote, both streams in one, and Logs tells by which command a person reads it,
+	// not a file. Nor has a job a folder that could vanish.
+	LogsByCommand bool
+	// MakesFolders: a working directory that is not there is made, as container runtimes do.
+	MakesFolders bool
 	// Resources of test jobs that name none: so small that a dozen run side by side.
 	Resources *dagbridgev1.Resources
 }
@@ -48,8 +55,7 @@ var rules = []rule{
 	{"exit 255 is FAILED with exit code 255", exitCode(255)},
 	{"a program killed by SIGSEGV is FAILED with exit code 139", signalled},
 	{"a missing program is FAILED with exit code 127", missingProgram},
-	{"a missing working directory is FAILED and nothing ran", missingWorkingDirectory},
-	{"a job whose folder has vanished is a success only if its program ran", missingJobFolder},
+	{"a missing working directory is FAILED and nothing ran, or is made", missingWorkingDirectory},
 
 	{"a second submission of a token never runs the program twice", submitTwice},
 	{"a job is found by its token while held, running and ended", findAlways},
@@ -63,7 +69,7 @@ var rules = []rule{
 	{"an id that is another token's job is not cancelled", cancelOther},
 
 	{"logs are read while running and after, from any offset", logs},
-	{"stderr is apart from stdout", stderrApart},
+	{"stderr is apart from stdout, or in it", stderrApart},
 	{"a log of a job that has not started is ErrNoFile", logsBefore},
 	{"a line of 40 MB is read in pieces, and its tail alone", logsHuge},
 
@@ -94,6 +100,12 @@ var arrayRules = []rule{
 	{"each instance of an array has its own end, log, outputs and environment", arrayInstances},
 	{"one instance of an array is cancelled alone", arrayCancelOne},
 	{"an array of some positions runs these alone", arrayPositions},
+}
+
+// folderRules hold where a job has a folder of its own.
+var folderRules = []rule{
+	{"a job whose folder has vanished is a success only if its program ran", missingJobFolder},
+	{"Logs tells the files that stdout and stderr are in", logFiles},
 }
 
 // dependencyRules hold where the scheduler keeps dependencies, refusedDependencies where it does not.
@@ -130,6 +142,9 @@ func Run(t *testing.T, f Fixture) {
 		sideBySide = append(sideBySide, dependencyRules...)
 	} else {
 		sideBySide = append(sideBySide, rule{"a cluster without dependencies refuses them", refusedDependencies})
+	}
+	if !f.LogsByCommand {
+		sideBySide = append(sideBySide, folderRules...)
 	}
 	t.Run("side by side", func(t *testing.T) {
 		for _, r := range sideBySide {

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,14 +93,16 @@ func outputsRefused(text string) func(*testing.T, *suite) {
 }
 
 func outputsTooLarge(t *testing.T, s *suite) {
-	fits := s.run(t, writes(fmt.Sprintf(`{"k":"%s"}`, strings.Repeat("x", 47<<10))))
+	limit := cmp.Or(s.OutputBytes, 48<<10)
+	size := limit - 1<<10
+	fits := s.run(t, writes(fmt.Sprintf(`{"k":"%s"}`, strings.Repeat("x", size))))
 	// One argument cannot hold much more than the limit; a file can.
 	over := s.run(t, command("sh", "-c", `{ printf '{"k":"'; head -c 2000000 /dev/zero | tr '\0' x; printf '"}'; } > "$DAGBRIDGE_OUTPUT"`))
 	fits.end(dagbridgev1.Job_SUCCEEDED)
 	text, err := fits.outputs(-1)
 	require.NoError(t, err)
-	require.Len(t, members(t, text)["k"], 47<<10+2)
-	require.Contains(t, over.refused(), "49152")
+	require.Len(t, members(t, text)["k"], size+2)
+	require.Contains(t, over.refused(), fmt.Sprint(limit))
 }
 
 // refused waits until the outputs are: either the scheduler has been told so, or the gateway finds out when it reads them.

@@ -32,14 +32,14 @@ func arguments(t *testing.T, s *suite) {
 }
 
 func manyArguments(t *testing.T, s *suite) {
-	argv := []string{"sh", "-c", `echo $#; printf '%s\n' "$@" | cksum`, "sh"}
+	argv := []string{"sh", "-c", `echo $#; printf '%s\n' "$@" | md5sum`, "sh"}
 	var lines strings.Builder
 	for i := range 5000 {
 		argv = append(argv, fmt.Sprintf("file-%055d", i))
 		fmt.Fprintln(&lines, argv[len(argv)-1])
 	}
 	many := s.run(t, command(argv...))
-	same := s.run(t, command("sh", "-c", `echo 5000; for i in $(seq 0 4999); do printf 'file-%055d\n' $i; done | cksum`))
+	same := s.run(t, command("sh", "-c", `echo 5000; for i in $(seq 0 4999); do printf 'file-%055d\n' $i; done | md5sum`))
 	many.end(dagbridgev1.Job_SUCCEEDED)
 	same.end(dagbridgev1.Job_SUCCEEDED)
 	require.Equal(t, same.stdout(-1), many.stdout(-1))

@@ -220,7 +220,7 @@ func (b *Backend) Kind() string { return "slurm" }
 
 // Capabilities say what the cluster can do.
 func (b *Backend) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize, Containers: true, Impersonates: b.impersonate}
+	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize, Folds: true, Containers: true, Impersonates: b.impersonate}
 }
 
 // Check is what Slurm cannot say of a submission.

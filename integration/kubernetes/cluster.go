@@ -1,0 +1,180 @@
+// Package kubernetestest starts a real, private Kubernetes on loopback for tests: etcd, the API server, its controllers and
+// scheduler, and a node with containerd and a real kubelet. All but containerd are one program, which is built from
+// Kubernetes' own modules (testcluster, a module of its own, so that the product's stays clean) and kept in the user's cache:
+// building it takes ten minutes, once. It needs root, as a kubelet does.
+//
+// There is one cluster with a node at a time on a machine: it has a network bridge and a control group. Whoever comes second
+// waits. A cluster never outlives its test binary: a watchdog holds the other end of a pipe and stops it, by recorded pids,
+// when the binary ends, however it ends. A test binary that uses Shared calls Main from its TestMain.
+package kubernetestest
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Image that the node has, busybox; its pods must be told never to pull it.
+const Image = "localhost/busybox:1"
+
+// Cluster is a running Kubernetes.
+type Cluster struct {
+	// Dir is the folder that everything is under.
+	Dir string
+	// Kubeconfig is the administrator's.
+	Kubeconfig string
+	// UserKubeconfig is of somebody who has no rights until a test gives some.
+	UserKubeconfig string
+
+	binary   string
+	lock     *os.File
+	watchdog io.Closer
+	stopped  chan struct{}
+}
+
+var shared struct {
+	sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Shared is the cluster that all tests of a binary share, started at the first call.
+func Shared(tb testing.TB) *Cluster {
+	tb.Helper()
+	shared.Do(func() { shared.cluster, shared.err = start() })
+	if shared.err != nil {
+		tb.Fatal(shared.err)
+	}
+	return shared.cluster
+}
+
+// Main runs the tests of a binary and then ends the shared cluster. It is what TestMain calls.
+func Main(m *testing.M) {
+	code := m.Run()
+	if shared.cluster != nil {
+		shared.cluster.stop()
+	}
+	os.Exit(code)
+}
+
+// Kubectl runs kubectl as the administrator, with a text as its input.
+func (c *Cluster) Kubectl(tb testing.TB, input string, args ...string) string {
+	tb.Helper()
+	cmd := exec.Command(c.binary, append([]string{"kubectl"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
+	if input != "" {
+		cmd.Stdin = strings.NewReader(input)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		tb.Fatalf("kubectl %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// source is the folder of this file, where the scripts are.
+func source() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(file)
+}
+
+// build is the path of the cluster's program, which is made unless it is there.
+func build() (string, error) {
+	cmd := exec.Command(filepath.Join(source(), "testcluster", "build.sh"))
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("the test cluster cannot be built: %w\n%s", err, said.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func start() (*Cluster, error) {
+	binary, err := build()
+	if err != nil {
+		return nil, err
+	}
+	// sockets' paths are limited to 108 bytes, so a test's own temporary folder is too deep
+	dir, err := os.MkdirTemp("/tmp", "dbkube-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
+	c := &Cluster{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), UserKubeconfig: filepath.Join(dir, "pki", "user.kubeconfig"), binary: binary}
+	if c.lock, err = os.OpenFile(filepath.Join(os.TempDir(), "dbkube.lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(c.lock.Fd()), unix.LOCK_EX); err != nil {
+		return nil, err
+	}
+	if err := c.watch(); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(filepath.Join(source(), "start-kube.sh"))
+	cmd.Env = append(os.Environ(), c.env()...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.stop()
+		return nil, fmt.Errorf("Kubernetes does not start: %w\n%s", err, out)
+	}
+	return c, nil
+}
+
+func (c *Cluster) env() []string {
+	return []string{"KT_DIR=" + c.Dir, "KT_BIN=" + c.binary, fmt.Sprintf("KT_PORT=%d", freePorts()), "NOFSYNC=1"}
+}
+
+// freePorts finds the first of 10 ports in a row that nobody listens on.
+func freePorts() int {
+	for {
+		base := 30000 + rand.IntN(200)*10
+		free := true
+		for port := base; port < base+10 && free; port++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if free = err == nil; free {
+				l.Close()
+			}
+		}
+		if free {
+			return base
+		}
+	}
+}
+
+// watch starts the watchdog: a shell in a session of its own that waits for the end of its input.
+func (c *Cluster) watch() error {
+	cmd := exec.Command("/bin/sh", "-c", `read -r _; KT_DIR="$1" "$0/stop-kube.sh"; rm -rf "$1"`, source(), c.Dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	c.watchdog, c.stopped = in, make(chan struct{})
+	go func() {
+		defer close(c.stopped)
+		_ = cmd.Wait()
+	}()
+	return nil
+}
+
+func (c *Cluster) stop() {
+	_ = c.watchdog.Close()
+	<-c.stopped
+	_ = c.lock.Close()
+}
