@@ -346,8 +346,16 @@ func (a *admission) make(t *txn, one *planned, batch string) string {
 		rec.Job.Reason = "UPSTREAM"
 	}
 	id := rec.Job.Id
-	n := &node{rec: rec, task: task}
-	t.PutTask(id, task)
+	for _, n := range a.spread(t, one, &node{rec: rec, task: task}, batch) {
+		t.evaluate(n)
+	}
+	return id
+}
+
+// spread puts a job and, of an array whose items are known, its instances. It returns the units among them.
+func (a *admission) spread(t *txn, one *planned, n *node, batch string) (units []*node) {
+	rec, task := n.rec, n.task
+	t.PutTask(n.id(), task)
 	items := len(task.GetArray().GetItems())
 	if items > 0 {
 		rec.Job.Counts = map[string]int32{dagbridgev1.Job_ACCEPTED.String(): int32(items)}
@@ -360,29 +368,25 @@ func (a *admission) make(t *txn, one *planned, batch string) string {
 		kids[i] = a.instance(t, one, n, i)
 		n.kids = append(n.kids, kids[i].id())
 	}
-	a.put(t, n)
-	units := []*node{n}
+	if a.put(t, n); n.unit() {
+		units = append(units, n)
+	}
 	if one.chunk > 0 {
-		units = a.chunks(t, one, n, kids, batch)
+		units = append(units, a.chunks(t, one, n, kids, batch)...)
 	}
 	for _, kid := range kids {
 		if a.put(t, kid); kid.unit() {
 			units = append(units, kid)
 		}
 	}
-	for _, n := range units {
-		if n.unit() {
-			t.evaluate(n)
-		}
-	}
-	return id
+	return units
 }
 
 // unit is the record of a native job to be.
 func (a *admission) unit(t *txn, one *planned, key *dagbridgev1.TaskKey, batch string) *storev1.JobRecord {
 	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native && !e.Foreign })
 	rec := &storev1.JobRecord{
-		Job: a.job(t, one.task, key, one), Ready: native || len(one.task.GetUpstream()) == 0 && !one.task.GetEmpty(), Native: native,
+		Job: a.job(t, one.task, key, one), Ready: native || one.released || len(one.task.GetUpstream()) == 0 && !one.task.GetEmpty(), Native: native,
 		Batch: batch, Hold: one.hold, AnyDependency: one.verdict.Any,
 	}
 	if native {
@@ -475,7 +479,7 @@ func (a *admission) instance(t *txn, one *planned, parent *node, position int) *
 		firstAttempt(rec, rec.Job.Id)
 	case one.chunk == 0:
 		rec.Carrier, rec.Element = parent.id(), int32(position)
-		firstAttempt(rec, parent.id())
+		rec.Job.Attempts = []*dagbridgev1.Attempt{proto.CloneOf(current(parent.rec))}
 	}
 	if one.verdict.Held {
 		rec.Job.Reason = "UPSTREAM"

@@ -213,8 +213,10 @@ func (c *cluster) kick() {
 
 // update runs fn in a write transaction and wakes the clusters, since any change may let something go.
 func (e *Engine) update(ctx context.Context, fn func(*txn) error) error {
+	var expanded []string
+	defer func() { e.mem.unstage(expanded) }()
 	return e.store.Update(ctx, func(tx *store.Tx) error {
-		t := &txn{Tx: tx, e: e, now: e.now(), touched: map[string]bool{}, parents: map[string]*storev1.JobRecord{}, renewed: map[string]bool{}, thinned: map[string]bool{}, batches: map[string]bool{}}
+		t := &txn{expanded: &expanded, Tx: tx, e: e, now: e.now(), touched: map[string]bool{}, parents: map[string]*storev1.JobRecord{}, renewed: map[string]bool{}, thinned: map[string]bool{}, batches: map[string]bool{}}
 		if err := fn(t); err != nil {
 			return err
 		}

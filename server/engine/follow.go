@@ -47,6 +47,9 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 		m.repoint(n)
 		return
 	}
+	if fresh := m.staged[id]; fresh != nil && len(n.rec.GetJob().GetCounts()) == 0 && len(rec.GetJob().GetCounts()) > 0 {
+		m.expanded(n, fresh, isUnit(rec))
+	}
 	if n.rec.GetBatch() != rec.GetBatch() {
 		m.unbatch(n.rec)
 	}

@@ -66,7 +66,7 @@ func newModel(rt *rapid.T, path string) *model {
 	m.onStart = m.checkStart
 	m.sims = []*sim{newSim(w, "hpc", true), newSim(w, "here", false)}
 	for _, s := range m.sims {
-		s.outputs = `{"auc": 0.91, "chosen": ["left", "middle"]}`
+		s.outputs = `{"auc": 0.91, "chosen": ["left", "middle"], "none": []}`
 	}
 	m.sims[0].arraySize = rapid.SampledFrom([]int{2, 3, 100}).Draw(rt, "array size")
 	m.sims[0].killsInvalid = rapid.IntRange(0, 2).Draw(rt, "kills invalid dependencies") == 0
@@ -227,6 +227,15 @@ func (m *model) submit() {
 				up := w.Tasks[slices.IndexFunc(w.Tasks, func(t *dagbridgev1.Task) bool { return t.GetKey().GetTask() == edge.GetTask() })]
 				if len(up.GetArray().GetItems()) != len(task.Array.Items) {
 					edge.Instances = dagbridgev1.Edge_INSTANCES_UNSPECIFIED
+				}
+			}
+		}
+		for _, edge := range task.Upstream {
+			up := w.Tasks[slices.IndexFunc(w.Tasks, func(t *dagbridgev1.Task) bool { return t.GetKey().GetTask() == edge.GetTask() })]
+			if edge.GetCondition() != dagbridgev1.Edge_STARTED && up.GetArray() == nil && task.GetArray() == nil && rapid.IntRange(0, 5).Draw(m.t, "expands") == 0 {
+				output := rapid.SampledFrom([]string{"chosen", "chosen", "chosen", "none", "auc"}).Draw(m.t, "over")
+				task.Array = &dagbridgev1.Array{
+					From: &dagbridgev1.Array_From{Task: edge.GetTask(), Output: output}, MaxParallel: int32(rapid.IntRange(0, 1).Draw(m.t, "parallel")),
 				}
 			}
 		}

@@ -39,6 +39,8 @@ type planned struct {
 	// hold, batch: see storev1.JobRecord. A batch is numbered from 1 within the workflow; 0: none.
 	hold  bool
 	batch int
+	// released: its rule has held.
+	released bool
 }
 
 // surroundings are what a workflow's edges may lead to outside it.

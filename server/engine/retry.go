@@ -111,11 +111,20 @@ func (r *revival) again(t *txn, id string) error {
 	}
 	r.node(t, id)
 	n := r.node(t, unit)
+	if n.toExpand() {
+		if count, _, why := t.countItems(n); count == 0 {
+			return errorf(FailedPrecondition, "job %s cannot be retried: %s.", id, why)
+		}
+	}
 	over := graph.IsTerminal(t.rec(unit).GetJob().GetState())
 	t.change(id, stillWanted)
 	t.renew(n, id, "RETRY", "a user asked for another attempt", 0)
 	if n.task.GetEmpty() {
 		t.endByRule(n, dagbridgev1.Job_SUCCEEDED, "", "")
+		return nil
+	}
+	if n.toExpand() {
+		t.expand(n)
 		return nil
 	}
 	t.change(unit, func(rec *storev1.JobRecord) {

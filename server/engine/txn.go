@@ -34,6 +34,8 @@ type txn struct {
 	batches map[string]bool
 	// admitted are the nodes of jobs that this transaction makes.
 	admitted []*node
+	// expanded are the nodes of arrays whose instances this transaction makes, and of those: staged, until it has come to pass or not.
+	expanded *[]string
 }
 
 func stamp(t time.Time) *timestamppb.Timestamp { return timestamppb.New(t) }
@@ -265,6 +267,10 @@ func (t *txn) evaluate(n *node) {
 		}
 		if n.task.GetEmpty() {
 			t.endByRule(n, dagbridgev1.Job_SUCCEEDED, "", "")
+			return
+		}
+		if n.toExpand() {
+			t.expand(n)
 			return
 		}
 		t.change(n.id(), func(rec *storev1.JobRecord) {

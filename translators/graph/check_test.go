@@ -90,7 +90,14 @@ func TestCheck(t *testing.T) {
 		{"an array of nothing", tasks(key + `"array": {"maxParallel": 2}, ` + command),
 			[]string{`tasks[0].array.items: is empty: an array needs at least one item`}},
 		{"an array of both", tasks(key + `"array": {"items": [{}], "from": {"task": "before", "output": "o"}}, "upstream": [{"task": "before"}], ` + command),
-			[]string{`tasks[0].array.from: is not supported yet`, `tasks[0].array: items and from exclude each other: set one of them`}},
+			[]string{`tasks[0].array: items and from exclude each other: set one of them`}},
+		{"an array over an output", tasks(key + `"array": {"from": {"task": "before", "output": "o"}}, "upstream": [{"task": "before"}], ` + command), nil},
+		{"an array over an output that it does not wait for", tasks(key + `"array": {"from": {"task": "before", "output": "o"}}, "upstream": [{"task": "before", "condition": "STARTED"}], ` + command),
+			[]string{`tasks[0].array.from.task: task "before" is not in upstream: the array has to wait for what says how many instances it has`}},
+		{"an array over an array", `{"run": {"orchestrator": "o", "workflow": "w", "run": "r"}, "tasks": [
+			{"key": {"task": "a"}, "array": {"items": [{}, {}]}, ` + command + `},
+			{"key": {"task": "b"}, "array": {"from": {"task": "a", "output": "o"}}, "upstream": [{"task": "a"}], ` + command + `}]}`,
+			[]string{`tasks[1].array.from.task: task "a" is an array itself, whose instances have outputs of their own: take the output of one task`}},
 		{"arguments for a script", tasks(key + `"array": {"items": [{}, {"argv": ["x"]}]}, "script": {"text": "true"}`),
 			[]string{`tasks[0].array.items[1].argv: is appended to a command, and the task has a script: use env`}},
 
@@ -188,7 +195,7 @@ func TestCheck(t *testing.T) {
 			[]string{
 				`airflowDag: is not supported yet`, `kfpPipeline: is not supported yet`, `parameters: is not supported yet`,
 				`conf: is not supported yet`, `logicalDate: is not supported yet`, `tasks[0].fallbacks: is not supported yet`,
-				`tasks[0].when: is not supported yet`, `tasks[0].array.from: is not supported yet`,
+				`tasks[0].when: is not supported yet`,
 			}},
 		{"options that say nothing", tasks(key + `"kubernetes": {}, ` + command), nil},
 	} {

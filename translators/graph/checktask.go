@@ -77,6 +77,7 @@ func (c *checker) checkArray(at string, t *dagbridgev1.Task) {
 	case len(array.GetItems()) == 0 && array.GetFrom() == nil:
 		c.add(at+".array.items", "is empty: an array needs at least one item")
 	}
+	c.checkFrom(at+".array.from", t)
 	if len(t.GetKey().GetMapIndex()) > 0 {
 		c.add(at+".array", "task %s has a mapIndex, so it is an instance already and cannot be an array", quote(label(t.GetKey())))
 	}
@@ -86,6 +87,23 @@ func (c *checker) checkArray(at string, t *dagbridgev1.Task) {
 				c.add(fmt.Sprintf("%s.array.items[%d].argv", at, i), "is appended to a command, and the task has a script: use env")
 			}
 		}
+	}
+}
+
+// checkFrom wants the output that holds an array's items to be that of one task, which the array waits for.
+func (c *checker) checkFrom(at string, t *dagbridgev1.Task) {
+	from := t.GetArray().GetFrom()
+	if from == nil {
+		return
+	}
+	waits := slices.ContainsFunc(t.GetUpstream(), func(e *dagbridgev1.Edge) bool {
+		return e.GetTask() == from.GetTask() && e.GetCondition() != dagbridgev1.Edge_STARTED
+	})
+	if !waits {
+		c.add(at+".task", "task %s is not in upstream: the array has to wait for what says how many instances it has", quote(from.GetTask()))
+	}
+	if i := c.find(Upstream(t, &dagbridgev1.Edge{Task: from.GetTask()})); i >= 0 && c.tasks[i].GetArray() != nil {
+		c.add(at+".task", "task %s is an array itself, whose instances have outputs of their own: take the output of one task", quote(from.GetTask()))
 	}
 }
 

@@ -35,6 +35,10 @@ func executed(t *dagbridgev1.Task) *dagbridgev1.Task {
 		}
 		return true
 	})
+	if array := t.GetArray(); array.GetFrom() != nil { // its items are what has become of it
+		left.Array = Shallow(array)
+		left.Array.Items = nil
+	}
 	return left
 }
 

@@ -118,6 +118,9 @@ func (n *natives) endsOf(i int) fates {
 	if len(t.GetSkipExitCodes()) > 0 || branches(t) {
 		ends |= setOf(fateSkipped)
 	}
+	if t.GetArray().GetFrom() != nil {
+		ends |= setOf(fateSkipped, fateUpstreamFailed)
+	}
 	for _, e := range t.GetUpstream() {
 		if Foreign(t, e).Type == translators.AfterOK {
 			ends |= setOf(fateUpstreamFailed)
@@ -266,6 +269,8 @@ func (n *natives) block(i, j int) string {
 	switch {
 	case IsTerminal(upstream.Ended):
 		return fmt.Sprintf("%s is %s and may be tried again", name, upstream.Ended)
+	case upstream.Task.GetArray().GetFrom() != nil:
+		return fmt.Sprintf("%s has instances that are known only when it runs", name)
 	case upstream.Task.GetEmpty():
 		return fmt.Sprintf("%s has nothing to run, and so no native job to wait for", name)
 	case upstream.Cluster != node.Cluster:

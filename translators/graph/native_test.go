@@ -151,6 +151,11 @@ func TestNativesBySurroundings(t *testing.T) {
 			started(n[1].Task.Upstream[0])
 			n[1].Task.Upstream[0].Delay = durationpb.New(90 * time.Second)
 		}, "held: a scheduler counts delays in whole minutes"},
+		{"an array over an output, and what follows it", []string{"a", "b < a", "x < b"},
+			func(n []Node) {
+				n[1].Task.Array = &dagbridgev1.Array{From: &dagbridgev1.Array_From{Task: "a", Output: "o"}}
+			},
+			"held: b has instances that are known only when it runs"},
 		{"what has to succeed", []string{"a", "b", "x all_done < a b"}, func(n []Node) { n[2].Task.Upstream[0].Condition = dagbridgev1.Edge_SUCCEEDED },
 			"held: a has to succeed, whatever all_done says of the others"},
 	} {

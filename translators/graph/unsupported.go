@@ -18,7 +18,6 @@ func (c *checker) checkUnsupportedWorkflow() {
 func (c *checker) checkUnsupportedTask(at string, t *dagbridgev1.Task) {
 	c.refuse(at+".fallbacks", len(t.GetFallbacks()) > 0)
 	c.refuse(at+".when", t.GetWhen() != nil)
-	c.refuse(at+".array.from", t.GetArray().GetFrom() != nil)
 }
 
 func (c *checker) refuse(field string, set bool) {

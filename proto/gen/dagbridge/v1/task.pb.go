@@ -1848,7 +1848,9 @@ func (x *Array_Item) GetArgv() []string {
 	return nil
 }
 
-// An upstream's output that holds the items.
+// An upstream's output, a list: the array has an instance for each of its elements, which are known when the upstream has ended. An
+// instance finds its own in DAGBRIDGE_INPUTS, at DAGBRIDGE_MAP_INDEX. Of an empty list the array is SKIPPED; where there is no list,
+// or one of more than 100000 elements, it is UPSTREAM_FAILED.
 type Array_From struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Task          string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
