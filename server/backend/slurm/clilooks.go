@@ -148,7 +148,8 @@ func parseAccounting(text, end string) []record {
 			records = append(records, r)
 			continue
 		}
-		r.words, r.reason, r.killed = stateWords(fields[0]), fields[1], strings.Contains(fields[0], " by ")
+		r.words, r.reason = stateWords(fields[0]), fields[1]
+		_, r.killer, _ = strings.Cut(fields[0], " by ")
 		r.exit, r.signal, _ = exitStatus(fields[2])
 		r.submit, r.start, r.end = epoch(fields[3]), epoch(fields[4]), epoch(fields[5])
 		r.node, r.user, r.comment, r.name = given(fields[6]), fields[7], given(fields[8]), fields[9]

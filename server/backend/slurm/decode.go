@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dagbridge/dagbridge/translators/slurm"
@@ -203,9 +203,12 @@ type accountedJob struct {
 }
 
 func (j *accountedJob) record() record {
-	killed := len(j.Killer) > 0 && !slices.Contains([]string{"null", `""`}, string(j.Killer))
+	killer := strings.Trim(string(j.Killer), `"`)
+	if killer == "null" {
+		killer = ""
+	}
 	r := record{
-		killed: killed,
+		killer: killer,
 		words:  j.State.Current, reason: j.State.Reason, exit: j.Exit.exit, signal: j.Exit.signal,
 		submit: j.Time.Submission.epoch(), start: j.Time.Start.epoch(), end: j.Time.End.epoch(),
 		node: given(j.Nodes), user: j.User, comment: j.Comment.Job, name: j.Name,

@@ -78,7 +78,7 @@ func (b *Backend) observe(k backend.Known, position int, r *record) backend.Obse
 // one whose dependency could not hold the reason.
 func (r *record) writtenOff() bool {
 	native, known := r.native()
-	if !known || r.killed || r.node != "" || !r.start.IsZero() {
+	if !known || r.killer != "" || r.node != "" || !r.start.IsZero() {
 		return false
 	}
 	return native.State == dagbridgev1.Job_SUCCEEDED ||
@@ -90,7 +90,7 @@ func (r *record) writtenOff() bool {
 // has cancelled it, when it was somebody.
 func (b *Backend) unasked(k backend.Known, position int, r *record) bool {
 	native, known := r.native()
-	if !known || native.State != dagbridgev1.Job_CANCELLED || r.killed || r.node != "" || r.reason == reasonDependency || r.reason == reasonNeverSatisfied || k.Job.GetCancelRequestTime() != nil {
+	if !known || native.State != dagbridgev1.Job_CANCELLED || r.killer != "" || r.node != "" || r.reason == reasonDependency || r.reason == reasonNeverSatisfied || k.Job.GetCancelRequestTime() != nil {
 		return false
 	}
 	mark, err := b.readFile(k.Job, slurm.CancelMark(b.siteOf(k.Job), k.Job.GetId(), k.Ref.Token, position), 0)
@@ -161,10 +161,11 @@ func (b *Backend) markedFirst(o *backend.Observation, k backend.Known) {
 // inVain: it had no time to run at all. After a start that it forgot, slurmctld starts a job once more; the node may refuse
 // that, and the job FAILED with a code that is not the program's, or is CANCELLED, and what the first start runs is killed. A
 // signal, other than that by which Slurm tells an error of its own, has ended something that failed by itself; of a cancel by
-// somebody accounting tells by whom.
+// somebody accounting tells by whom. What Slurm ends by itself has root's name.
 func (r *record) inVain() bool {
 	cancelled := slices.Contains(r.words, "CANCELLED")
-	if r.killed || !cancelled && r.signal != nil && *r.signal > 0 && *r.signal < signalNotLaunched {
+	somebody := r.killer != "" && r.killer != "0" && r.killer != "root"
+	if somebody || !cancelled && r.signal != nil && *r.signal > 0 && *r.signal < signalNotLaunched {
 		return false
 	}
 	return !r.start.IsZero() && !r.end.IsZero() && r.end.Sub(r.start) <= time.Second

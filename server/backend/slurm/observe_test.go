@@ -523,16 +523,18 @@ func TestAStartThatSlurmForgotIsNoEnd(t *testing.T) {
 
 	term := int32(15)
 	for _, c := range []struct {
-		reason   string
-		somebody bool
-		want     dagbridgev1.Job_State
+		reason, killer string
+		want           dagbridgev1.Job_State
 	}{
-		{"None", false, dagbridgev1.Job_STATE_UNSPECIFIED},
-		{reasonDependency, false, dagbridgev1.Job_STATE_UNSPECIFIED}, // why it waited, before it started
-		{"None", true, dagbridgev1.Job_CANCELLED},
+		{"None", "", dagbridgev1.Job_STATE_UNSPECIFIED},
+		{reasonDependency, "", dagbridgev1.Job_STATE_UNSPECIFIED}, // why it waited, before it started
+		{"None", "0", dagbridgev1.Job_STATE_UNSPECIFIED},          // Slurm itself, to sacct and to slurmrestd
+		{"None", "root", dagbridgev1.Job_STATE_UNSPECIFIED},
+		{"None", "1001", dagbridgev1.Job_CANCELLED},
+		{"None", "ann", dagbridgev1.Job_CANCELLED},
 	} {
 		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
-			r.words, r.signal, r.reason, r.killed = []string{"CANCELLED"}, &term, c.reason, c.somebody
+			r.words, r.signal, r.reason, r.killer = []string{"CANCELLED"}, &term, c.reason, c.killer
 			r.start, r.end = ref.SubmitTime, ref.SubmitTime
 		})}})
 		marker(t, slurm.StartMarker(b.site, job.Id, token, -1), start)
@@ -590,7 +592,7 @@ func TestAJobThatWasCancelledSinceItWasMarkedSaysSo(t *testing.T) {
 		mark       bool
 	}{{"", reasonMarked, true}, {"n1", "", true}, {"n1", "", false}} {
 		b := newWitnessed(t, &witnesses{controller: []record{said(func(r *record) {
-			r.words, r.node, r.start, r.end, r.killed = []string{"CANCELLED"}, c.node, ref.SubmitTime, ref.SubmitTime.Add(time.Minute), true
+			r.words, r.node, r.start, r.end, r.killer = []string{"CANCELLED"}, c.node, ref.SubmitTime, ref.SubmitTime.Add(time.Minute), "0"
 		})}})
 		if c.mark {
 			marker(t, slurm.CancelMark(b.site, job.Id, token, -1), "")
@@ -605,9 +607,9 @@ func TestAJobThatWasCancelledSinceItWasMarkedSaysSo(t *testing.T) {
 // Whom slurmctld has cancelled a job for that never started, accounting tells; when it was nobody, nobody has wanted that.
 func TestACancelBeforeTheStartIsSomebodys(t *testing.T) {
 	t.Parallel()
-	cancelled := func(killed bool) record {
+	cancelled := func(killer string) record {
 		return said(func(r *record) {
-			r.words, r.node, r.reason, r.killed = []string{"CANCELLED"}, "", "BeginTime", killed
+			r.words, r.node, r.reason, r.killer = []string{"CANCELLED"}, "", "BeginTime", killer
 			r.start, r.end = time.Time{}, ref.SubmitTime.Add(time.Minute)
 		})
 	}
@@ -618,15 +620,15 @@ func TestACancelBeforeTheStartIsSomebodys(t *testing.T) {
 		ordered bool
 		want    string
 	}{
-		"by somebody":                  {w: witnesses{accounting: []record{cancelled(true)}}, want: "CANCELLED"},
-		"by nobody":                    {w: witnesses{accounting: []record{cancelled(false)}}, want: "gone"},
+		"by somebody":                  {w: witnesses{accounting: []record{cancelled("0")}}, want: "CANCELLED"},
+		"by nobody":                    {w: witnesses{accounting: []record{cancelled("")}}, want: "gone"},
 		"accounting has it later":      {w: witnesses{accounting: []record{live}}, lag: time.Hour, want: "nothing"},
 		"accounting never heard of it": {want: "gone"},
 		"accounting is away":           {w: witnesses{accountingErr: errors.New("away")}, want: "nothing"},
 		"there is no accounting":       {w: witnesses{accountingErr: errNoAccounting}, want: "CANCELLED"},
 		"by an order":                  {w: witnesses{accountingErr: errors.New("away")}, ordered: true, want: "CANCELLED"},
 	} {
-		c.w.controller = []record{cancelled(false)}
+		c.w.controller = []record{cancelled("")}
 		b := newWitnessed(t, &c.w)
 		b.accountingLag = c.lag
 		k := knownJob
@@ -654,7 +656,7 @@ func TestWhatAccountingWritesOffWasNotCancelled(t *testing.T) {
 		gone   bool
 	}{
 		"by nobody, at no time":         {func(*record) {}, true},
-		"by somebody":                   {func(r *record) { r.killed = true }, false},
+		"by somebody":                   {func(r *record) { r.killer = "1001" }, false},
 		"at some time":                  {func(r *record) { r.start = r.end }, false},
 		"since its dependency is wrong": {func(r *record) { r.reason = reasonDependency }, false},
 		"COMPLETED, at no time":         {func(r *record) { r.words, r.reason = []string{"COMPLETED"}, reasonDependency }, true},

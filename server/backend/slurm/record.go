@@ -29,8 +29,8 @@ type record struct {
 	description string
 	// held: it has no priority until it is released.
 	held bool
-	// killed: accounting names who cancelled it.
-	killed bool
+	// killer is whom accounting names as having cancelled it, by name or number; "" when it names nobody.
+	killer string
 	// exit and signal of the program as waited for; nil when not told.
 	exit, signal *int32
 	// dependency is the expression still waited for.
