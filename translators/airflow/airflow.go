@@ -46,7 +46,9 @@ func Translate(w *dagbridgev1.Workflow, placeholders bool) (*translators.Transla
 	}
 	t.checkSelection()
 	t.variables()
-	t.setups()
+	if t.setups(); t.exhausted {
+		return nil, t.faults
+	}
 	t.translate()
 	t.wholeDAG()
 	if len(t.faults) > 0 {

@@ -50,10 +50,10 @@ func (t *translator) edge(op, up *operator) *dagbridgev1.Edge {
 // setups finds, for work in the scope of a set-up that is not directly before it, that it runs only if that has succeeded, whatever its own rule.
 func (t *translator) setups() {
 	for _, setup := range t.dag.operators {
-		if !setup.setup || !t.takes(setup.id) {
+		if !setup.setup || len(setup.downstream) == 0 || !t.takes(setup.id) {
 			continue
 		}
-		if t.exhausted {
+		if t.work += t.dag.length / 8; t.exhausted { // all tasks are gone through for each
 			return
 		}
 		after, sharing := t.reach(setup, downstreamOf), t.sharing(setup)

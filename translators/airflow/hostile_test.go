@@ -61,6 +61,9 @@ func TestBadDAGs(t *testing.T) {
 		"wrong types of a mapped task": {dagOf(bashTask("a", `, "_is_mapped": true, "_expand_input_attr": 5`)), "what over is missing"},
 		"a rule of nobody's":           {dagOf(bashTask("a", `, "trigger_rule": "sometimes"`)), "is no trigger rule"},
 		"a group that is a task":       {`{"__version": 3, "dag": {"dag_id": "d", "task_group": {"children": {"a": 5}}, "tasks": [` + bashTask("a", "") + `]}}`, "neither a task nor a group"},
+		"a set-up before every other task": {dagOf(many(20_000, func(i int) string {
+			return bashTask(fmt.Sprint(i), fmt.Sprintf(`, "is_setup": %t, "downstream_task_ids": ["%d"]`, i%2 == 0, min(i+1, 19_999)))
+		})...), "more set-ups"},
 		"set-ups before and after each": {dagOf(many(3000, func(i int) string {
 			return bashTask(fmt.Sprint(i), fmt.Sprintf(`, "is_setup": true, "trigger_rule": "all_done", "downstream_task_ids": ["%d", "%d"]`, min(i+1, 2999), min(i+2, 2999)))
 		})...), "more set-ups"},
