@@ -1,4 +1,4 @@
-// Package gatewaytest runs the program as people do: the binary, as a gateway in front of a real Slurm, and its commands.
+// Package gatewaytest runs the program as people do: the binary, as a gateway in front of real clusters, and its commands.
 package gatewaytest
 
 import (
@@ -19,10 +19,10 @@ import (
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 )
 
-// Gateway is one in front of a Slurm, which it knows as the cluster "hpc", and of this machine, "here". Its process may be ended and started again, on the
+// Gateway is one in front of a Slurm, which it knows as the cluster "hpc", and of this machine, "here"; or of what NewOver is told. Its process may be ended and started again, on the
 // same data; the addresses are others then, unless it was made by NewAt.
 type Gateway struct {
-	// Slurm that is behind it.
+	// Slurm that is behind it; nil where it is not New's.
 	Slurm *slurmtest.Cluster
 	// Config is the path of its configuration, WorkDir the cluster's workDir in it.
 	Config, WorkDir string
@@ -57,17 +57,46 @@ func NewAt(t testing.TB, c *slurmtest.Cluster, way string, port int, more ...str
 	return start(t, c, way, port, port+1, more)
 }
 
-func start(t testing.TB, c *slurmtest.Cluster, way string, grpc, http int, more []string) *Gateway {
+// NewOver starts a gateway over any clusters, said in YAML as elements of a list, and waits until it is ready. It ends with the test.
+func NewOver(t testing.TB, clusters ...string) *Gateway {
 	t.Helper()
-	g := &Gateway{Slurm: c, binary: build(t, c), Config: filepath.Join(t.TempDir(), "dagbridge.yaml"), WorkDir: c.WorkDir(t), User: "root"}
+	g := &Gateway{User: "root"}
+	g.serve(t, t.TempDir(), 0, 0, clusters)
+	return g
+}
+
+// OverSlurm is a Slurm as NewOver takes it, "hpc", reached by "rest" or by "cli".
+func OverSlurm(t testing.TB, c *slurmtest.Cluster, way, workDir string, more ...string) string {
+	t.Helper()
 	how := fmt.Sprintf("cli: {path: %q}", c.Bin())
 	if way == "rest" {
-		g.User = slurmtest.User
 		how = fmt.Sprintf("rest: {url: %q, user: %q, tokenFile: %q}", c.URL, slurmtest.User, c.TokenFile(t))
 	}
 	how = strings.Join(append([]string{how}, more...), ", ")
-	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:%d\", http: \"127.0.0.1:%d\"}\ndata: %q\nlostAfter: 5s\nclusters:\n  - name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}\n  - name: here\n    local: {}\n",
-		grpc, http, t.TempDir(), how, g.WorkDir)
+	return fmt.Sprintf("name: hpc\n    slurm: {%s, workDir: %q, pollInterval: 500ms}", how, workDir)
+}
+
+// OverHere is this machine as NewOver takes it, "here".
+const OverHere = "name: here\n    local: {}"
+
+func start(t testing.TB, c *slurmtest.Cluster, way string, grpc, http int, more []string) *Gateway {
+	t.Helper()
+	g := &Gateway{Slurm: c, WorkDir: c.WorkDir(t), User: "root"}
+	if way == "rest" {
+		g.User = slurmtest.User
+	}
+	g.serve(t, c.Prefix, grpc, http, []string{OverSlurm(t, c, way, g.WorkDir, more...), OverHere})
+	return g
+}
+
+// serve builds the program into a folder, writes its configuration and starts it.
+func (g *Gateway) serve(t testing.TB, dir string, grpc, http int, clusters []string) {
+	t.Helper()
+	g.binary, g.Config = build(t, dir), filepath.Join(t.TempDir(), "dagbridge.yaml")
+	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:%d\", http: \"127.0.0.1:%d\"}\ndata: %q\nlostAfter: 5s\nclusters:\n", grpc, http, t.TempDir())
+	for _, cluster := range clusters {
+		text += "  - " + cluster + "\n"
+	}
 	require.NoError(t, os.WriteFile(g.Config, []byte(text), 0o600))
 	t.Cleanup(func() {
 		g.Kill()
@@ -76,13 +105,12 @@ func start(t testing.TB, c *slurmtest.Cluster, way string, grpc, http int, more 
 		}
 	})
 	g.Start(t)
-	return g
 }
 
-// build builds the program into the cluster's folder, which goes away with the tests.
-func build(t testing.TB, c *slurmtest.Cluster) string {
+// build builds the program into a folder, which goes away with the tests.
+func build(t testing.TB, dir string) string {
 	t.Helper()
-	path := filepath.Join(c.Prefix, "dagbridge")
+	path := filepath.Join(dir, "dagbridge")
 	command := exec.Command("go", "build", "-o", path, "github.com/dagbridge/dagbridge/cmd/dagbridge")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := command.CombinedOutput()

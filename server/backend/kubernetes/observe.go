@@ -269,6 +269,15 @@ func (o *observer) status(ctx context.Context, where object, workload *unstructu
 			s.Admission = u.Object
 		}
 	}
+	if gang := translate.GangOf(workload.Object); gang != nil {
+		at := place{resourceOf(gang), where.namespace}
+		if err := o.watch.ensure(ctx, at); err != nil {
+			return s, nil, err
+		}
+		for _, u := range o.watch.about(at, workload.GetLabels()[translate.TokenLabel]) {
+			s.Group = u.Object
+		}
+	}
 	positions, err := translate.ParsePositions(workload.GetAnnotations()[translate.PositionsAnnotation])
 	if err != nil {
 		return s, nil, err

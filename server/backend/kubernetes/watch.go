@@ -17,9 +17,8 @@ import (
 )
 
 var (
-	pods      = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	events    = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	podGroups = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
+	pods   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	events = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
 // place is what one watch is about.
