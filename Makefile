@@ -39,6 +39,8 @@ demo-kubernetes: build ## run the same pipeline on a real Kubernetes that this s
 test: vet test-python ## vet, format, the Python package, unit tests with the race detector, then those against a real Slurm, Kubernetes and Airflow
 	$(GO) test -race -timeout $(TIMEOUT) $(RACE)
 	$(GO) test -timeout $(TIMEOUT) ./cmd/...
+	@# Before the time of the tests begins: a Kubernetes takes ten minutes to build, once.
+	@integration/kubernetes/testcluster/build.sh >/dev/null
 	@# -count 1: these build and run the program, which a cached result does not see. -parallel 8: they mostly wait.
 	$(GO) test -timeout $(TIMEOUT) -count 1 -parallel 8 $(INTEGRATION)
 	$(MAKE) --no-print-directory test-airflow
