@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 		return b
 	}
 	backendtest.Run(t, backendtest.Fixture{
-		Backend: open(t), Restart: open, Dir: dir, TimeLimit: 3 * time.Second, Patience: 3 * time.Minute,
+		Backend: open(t), Restart: open, Dir: dir, TimeLimit: 3 * time.Second, Patience: 8 * time.Minute,
 		OutputBytes: 4096, LogsByCommand: true, MakesFolders: true,
 		Resources: &dagbridgev1.Resources{Cpu: "5m", Memory: "32Mi"},
 	})
