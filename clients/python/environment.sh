@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints the folder of a Python environment with what requirements/NAME.txt pins and with this package, made when it is absent.
 #
-#   environment.sh NAME        dev, oldest, airflow-3.3 or airflow-2.11; PYTHON says for which Python (python3, the first in PATH)
+#   environment.sh NAME        dev, oldest, airflow-3.3, airflow-2.11 or kfp; PYTHON says for which Python (python3, the first in PATH)
 #
 # The package is installed as editable: a change of its sources is there at once. One environment per content of what it is
 # made from and per place of the sources, below the user's cache; any of them may be deleted. Needs Debian's python3-venv. Where

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	celref "cel.dev/cel-go/common/types/ref"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // maxCost bounds how long an expression may take, in CEL's own measure.
@@ -103,7 +105,11 @@ func (e *Expressions) Select(value json.RawMessage, selector string) (json.RawMe
 	if err != nil {
 		return nil, fmt.Errorf("the selector %s, of %s: %w", brief(selector), brief(string(value)), err)
 	}
-	return JSON(result.Value())
+	part, err := result.ConvertToNative(reflect.TypeFor[*structpb.Value]())
+	if err != nil {
+		return nil, fmt.Errorf("the selector %s, of %s: %w", brief(selector), brief(string(value)), err)
+	}
+	return JSON(part.(*structpb.Value).AsInterface())
 }
 
 func program(env *cel.Env, text string) (cel.Program, error) {

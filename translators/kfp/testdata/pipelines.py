@@ -60,7 +60,9 @@ def greet(out: dsl.OutputPath(str), name: str = None, title: str = "Dr. "):
         command=["sh", "-ec", 'f="$0"; printf "<%s>" "$@" > "$f"'],
         args=[
             out,
-            dsl.IfPresentPlaceholder(input_name="name", then=["--name", dsl.ConcatPlaceholder([title, name])], else_=["--anybody"]),
+            dsl.IfPresentPlaceholder(
+                input_name="name", then=["--name", dsl.ConcatPlaceholder([title, name])], else_=["--anybody"]
+            ),
         ],
     )
 
@@ -170,11 +172,16 @@ def parallelfor_static():
     agg(vals=Collected(s.output))
 
 
-@dsl.pipeline(name="loops")
-def loops(seeds: List[int] = [1, 2, 3]) -> str:
+@dsl.pipeline(name="nested-loops")
+def nested_loops(seeds: List[int] = [1, 2, 3]) -> float:
     with dsl.ParallelFor(seeds) as j:
         with dsl.ParallelFor([0.5, 0.25]) as k:
-            sim(seed=j, scale=k)
+            s = sim(seed=j, scale=k)
+    return agg(vals=Collected(s.output)).output
+
+
+@dsl.pipeline(name="loops")
+def loops(seeds: List[int] = [1, 2, 3]) -> str:
     with dsl.ParallelFor(seeds, parallelism=1) as i:
         s = sim(seed=i)
         with dsl.If(s.output > 2.0):
@@ -229,7 +236,10 @@ def importer_artifacts(uri: str = "/dev/null"):
 
 @dsl.pipeline(name="multi-params")
 def multi_params(
-    d: dict = {"a": [1, 2], "q": 'say "hi" \\ {{x}}'}, b: bool = True, items: list = [1, "zwei", {"drei": 3.5}], text: str = "\u2728 --x %F0%9F"
+    d: dict = {"a": [1, 2], "q": 'say "hi" \\ {{x}}'},
+    b: bool = True,
+    items: list = [1, "zwei", {"drei": 3.5}],
+    text: str = "\u2728 --x %F0%9F",
 ):
     m = multi(x=4)
     say(msg=m.outputs["b"])
@@ -273,9 +283,23 @@ def dynamic_resources(cpu: str = "4", mem: str = "8Gi", acc: str = "nvidia.com/g
 
 
 PIPELINES = [
-    linear_ml, conditions_oneof, parallelfor_static, loops, parallelfor_dynamic, exit_handler, ignore_upstream, nested, importer_artifacts,
-    multi_params, structures, packages, kubernetes_extras, finance_fanout, dynamic_resources,
-]  # fmt: skip
+    linear_ml,
+    conditions_oneof,
+    parallelfor_static,
+    nested_loops,
+    loops,
+    parallelfor_dynamic,
+    exit_handler,
+    ignore_upstream,
+    nested,
+    importer_artifacts,
+    multi_params,
+    structures,
+    packages,
+    kubernetes_extras,
+    finance_fanout,
+    dynamic_resources,
+]
 
 if __name__ == "__main__":
     out = pathlib.Path(sys.argv[1])
@@ -284,6 +308,10 @@ if __name__ == "__main__":
         compiler.Compiler().compile(pipeline, str(out / pipeline.name / "in.yaml"))
     (out / "manifest").mkdir(exist_ok=True)
     compiler.Compiler().compile(
-        parallelfor_static, str(out / "manifest" / "in.yaml"), kubernetes_manifest_format=True,
-        kubernetes_manifest_options=KubernetesManifestOptions(pipeline_name="parallelfor-static", pipeline_version_name="v1", namespace="kubeflow"),
-    )  # fmt: skip
+        parallelfor_static,
+        str(out / "manifest" / "in.yaml"),
+        kubernetes_manifest_format=True,
+        kubernetes_manifest_options=KubernetesManifestOptions(
+            pipeline_name="parallelfor-static", pipeline_version_name="v1", namespace="kubeflow"
+        ),
+    )
