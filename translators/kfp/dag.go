@@ -16,8 +16,9 @@ type scope struct {
 	entry []ref
 	// loop around it that is an array, if any.
 	loop *loop
-	// within are the components around it.
+	// within are the components around it, and around what the DAGs around it are given, the outermost first.
 	within []string
+	around []inputs
 }
 
 // ref names a task that has been made, or one instance of it.
@@ -46,6 +47,7 @@ type unit struct {
 type dag struct {
 	*translator
 	scope
+	of    *component
 	spec  *dagSpec
 	in    inputs
 	units map[string]*unit
@@ -58,7 +60,7 @@ type dag struct {
 // dag goes through a DAG's tasks, each after those before it.
 func (t *translator) dag(c *component, in inputs, s scope) *unit {
 	d := &dag{
-		translator: t, scope: s, spec: c.DAG, in: in, units: map[string]*unit{},
+		translator: t, scope: s, of: c, spec: c.DAG, in: in, units: map[string]*unit{},
 		before: map[string][]string{}, needed: map[string]bool{}, ignored: map[string]bool{},
 	}
 	d.readBefore()
@@ -229,7 +231,7 @@ func (d *dag) gone(name string, spec *taskSpec, c *component) *unit {
 func (d *dag) inner(name string, spec *taskSpec) scope {
 	return scope{
 		path: d.at(name) + "/", index: d.index, loop: d.loop,
-		within: append(slices.Clone(d.within), spec.ComponentRef.Name),
+		within: append(slices.Clone(d.within), spec.ComponentRef.Name), around: append(slices.Clone(d.around), d.in),
 	}
 }
 

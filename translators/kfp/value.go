@@ -65,7 +65,7 @@ func (d *dag) parameter(name, key string, spec *taskSpec, within []string) *Valu
 	case source.RuntimeValue != nil:
 		value = d.constant(name, key, spec, source.RuntimeValue.Constant, within)
 	case source.ComponentInputParameter != "":
-		value = d.in.parameters[source.ComponentInputParameter]
+		value = d.handed(name, key, source.ComponentInputParameter)
 	case source.TaskFinalStatus != nil:
 		unit := d.unit(name, source.TaskFinalStatus.ProducerTask)
 		if unit == nil {
@@ -84,6 +84,24 @@ func (d *dag) parameter(name, key string, spec *taskSpec, within []string) *Valu
 		value = selected
 	}
 	return value
+}
+
+// handed is an input of the DAG. The SDK does not always hand the item of a loop on to the conditions in it: then it is that of the
+// nearest DAG around that has it, as KFP's local runner finds it.
+func (d *dag) handed(name, key, input string) *Value {
+	if value := d.in.parameters[input]; value != nil {
+		return value
+	}
+	if _, declared := d.of.InputDefinitions.Parameters[input]; declared {
+		return nil // it is optional
+	}
+	for i := len(d.around) - 1; i >= 0; i-- {
+		if value := d.around[i].parameters[input]; value != nil && strings.HasPrefix(input, "pipelinechannel--") {
+			return value
+		}
+	}
+	d.fault(name, "its input %s is the input %s of its DAG, which has none of that name", brief(key), brief(input))
+	return nil
 }
 
 // constant is a value that stands in the file; a text may hold placeholders of the task's other inputs.
