@@ -187,7 +187,7 @@ func (g *gateway) output(t *testing.T, name, task string) string {
 	key := strings.Split(task, "/")
 	task = strings.ReplaceAll(task, "/", "%2F")
 	if last := key[len(key)-1]; len(key) > 1 && strings.Trim(last, "0123456789,") == "" {
-		task = strings.Join(key[:len(key)-1], "%2F") + "/" + last
+		task = strings.Join(key[:len(key)-1], "%2F") + "/" + strings.ReplaceAll(last, ",", "/")
 	}
 	text, err := g.command("output", "kfp/"+name+"/monday/"+task).CombinedOutput()
 	require.NoError(t, err, "%s", text)
