@@ -51,11 +51,13 @@ func limits(t *testing.T, c *slurmtest.Cluster) {
 				set(t, name, value)
 				defer set(t, name, strings.Replace(value, "1", "-1", 1))
 				r := newRig(t, c, reach(t, c, way))
+				gate, wait := r.gated(1, "exit 0")
 				for range 3 {
-					r.add("slow", r.task("slow", nil, func(task *dagbridgev1.Task) { task.Command = r.program("sleep 1") }))
+					r.add("gated", r.task("gated", nil, wait))
 				}
 				r.submit(t)
 				r.awaitWaiting(t, reason, "")
+				require.NoError(t, os.WriteFile(gate, nil, 0o600))
 				sum := r.finish(t, c)
 				require.Equal(t, r.programs, sum.attempts)
 			})
