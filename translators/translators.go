@@ -42,8 +42,13 @@ type Submission struct {
 	Hold bool
 }
 
-// LauncherVariable is the variable in which the script of a pipeline's step finds this program, on clusters that bring it into jobs.
-const LauncherVariable = "DAGBRIDGE_LAUNCHER"
+// Variables of a pipeline's steps, on clusters that bring this program into jobs.
+const (
+	// LauncherVariable is where the step's script finds it.
+	LauncherVariable = "DAGBRIDGE_LAUNCHER"
+	// PipelinesVariable is the folder that the jobs of pipelines share.
+	PipelinesVariable = "DAGBRIDGE_PIPELINES"
+)
 
 // Launches says whether a task's script starts this program.
 func Launches(t *dagbridgev1.Task) bool {

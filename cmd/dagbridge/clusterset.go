@@ -56,9 +56,8 @@ func openCluster(cfg *config.Config, c config.Cluster, log *slog.Logger) (backen
 		o := slurmOptions(c.Name, c.Slurm, log)
 		o.AccountingLag = cfg.LostAfter
 		return slurm.New(o)
-	}
-	if k := c.Kubernetes; k != nil {
-		o, err := kubernetesOptions(c.Name, k, log)
+	case c.Kubernetes != nil:
+		o, err := kubernetesOptions(c.Name, c.Kubernetes, log)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package kubernetestest_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -20,10 +19,7 @@ func TestMain(m *testing.M) { kubernetestest.Main(m) }
 
 func TestConformance(t *testing.T) {
 	c := kubernetestest.Shared(t)
-	dir, err := os.MkdirTemp("/tmp", "dbkube-jobs-")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o777))
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := sharedDir(t)
 	open := func(t *testing.T) backend.Backend {
 		b, err := kubernetes.New(kubernetes.Options{
 			Name: "test", Kubeconfig: c.Kubeconfig, Namespaces: []string{"default"},

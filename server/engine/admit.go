@@ -146,6 +146,9 @@ func (e *Engine) admit(ctx context.Context, owner string, w *dagbridgev1.Workflo
 
 // unstage drops nodes of transactions that did not come to pass.
 func (m *memory) unstage(ids []string) {
+	if len(ids) == 0 {
+		return // as after most transactions
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range ids {

@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/kfp"
 )
 
@@ -95,8 +96,8 @@ func open(stdin io.Reader) (*launch, error) {
 		name, value, _ := strings.Cut(entry, "=")
 		l.env[name] = value
 	}
-	if l.shared = l.env["DAGBRIDGE_PIPELINES"]; !filepath.IsAbs(l.shared) {
-		return nil, errors.New("DAGBRIDGE_PIPELINES names no folder: this runs in jobs of a gateway's only")
+	if l.shared = l.env[translators.PipelinesVariable]; !filepath.IsAbs(l.shared) {
+		return nil, errors.New(translators.PipelinesVariable + " names no folder: this runs in jobs of a gateway's only")
 	}
 	for _, number := range strings.Split(l.env["DAGBRIDGE_MAP_INDEX"], ",") {
 		var n int32

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,7 +90,7 @@ func (c *clients) listed(ctx context.Context, resource schema.GroupVersionResour
 	defer cancel()
 	list, err := c.dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	switch {
-	case resource != jobs && (apierrors.IsNotFound(err) || meta.IsNoMatchError(err)):
+	case isLacking(resource, err):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -71,6 +72,11 @@ func (b *Backend) kinds() []schema.GroupVersionResource {
 		all = append(all, resource)
 	}
 	return all
+}
+
+// isLacking says whether a list failed since the cluster does not have that kind of object; every one has Jobs.
+func isLacking(kind schema.GroupVersionResource, err error) bool {
+	return kind != jobs && (apierrors.IsNotFound(err) || meta.IsNoMatchError(err))
 }
 
 func (b *Backend) knows(r schema.GroupVersionResource) bool { return slices.Contains(b.kinds(), r) }

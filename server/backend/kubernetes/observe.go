@@ -39,25 +39,9 @@ func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emi
 		} else if len(news) > 0 {
 			emit(backend.News{AsOf: asOf, Observations: news})
 		}
-		if !sleep(ctx, soonest) {
+		if _, goesOn := backend.Pause(ctx, o.wake, soonest, latest); !goesOn {
 			return
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-o.wake:
-		case <-time.After(latest):
-		}
-	}
-}
-
-// sleep is false when the context ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

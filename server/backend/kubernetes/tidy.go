@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,8 +38,8 @@ func (c *clients) tidy(ctx context.Context, kind schema.GroupVersionResource, na
 	for {
 		list, err := at.List(ctx, options)
 		switch {
-		case kind != jobs && (apierrors.IsNotFound(err) || meta.IsNoMatchError(err)):
-			return nil // the cluster does not have the kind
+		case isLacking(kind, err):
+			return nil
 		case err != nil:
 			return errors.New(sentence(err))
 		}

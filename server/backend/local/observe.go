@@ -41,27 +41,13 @@ func (b *Backend) Observe(ctx context.Context, known func() []backend.Known, emi
 		} else {
 			told = nil
 		}
-		if !sleep(ctx, soonest) {
+		noticed, goesOn := backend.Pause(ctx, b.notify, soonest, delay)
+		if !goesOn {
 			return
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-b.notify:
+		if delay = min(2*delay, latest); noticed {
 			delay = soonest
-		case <-time.After(delay):
-			delay = min(2*delay, latest)
 		}
-	}
-}
-
-// sleep is false when the context ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

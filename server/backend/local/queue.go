@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -266,5 +267,15 @@ func (b *Backend) changed() {
 	select {
 	case b.notify <- struct{}{}:
 	default:
+	}
+}
+
+// sleep is false when the context ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }

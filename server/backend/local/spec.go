@@ -147,7 +147,7 @@ func (b *Backend) env(sub translators.Submission, f folder) []string {
 		env["PATH"] = filepath.Join(folder, "bin") + ":" + env["PATH"]
 	}
 	if translators.Launches(sub.Task) {
-		env[translators.LauncherVariable], env["DAGBRIDGE_PIPELINES"] = b.options.Launcher, filepath.Join(b.options.Dir, "pipelines")
+		env[translators.LauncherVariable], env[translators.PipelinesVariable] = b.options.Launcher, filepath.Join(b.options.Dir, "pipelines")
 	}
 	maps.Copy(env, map[string]string{
 		"DAGBRIDGE_JOB_ID":    sub.Job.GetId(),

@@ -78,23 +78,36 @@ func (b *Backend) observe(k backend.Known, position int, r *record) backend.Obse
 // one whose dependency could not hold the reason.
 func (r *record) writtenOff() bool {
 	native, known := r.native()
-	if !known || r.killer != "" || r.node != "" || !r.start.IsZero() {
-		return false
-	}
-	return native.State == dagbridgev1.Job_SUCCEEDED ||
-		native.State == dagbridgev1.Job_CANCELLED && r.reason != reasonDependency && r.reason != reasonNeverSatisfied
+	succeeded := known && native.State == dagbridgev1.Job_SUCCEEDED && r.killer == "" && r.node == ""
+	return r.start.IsZero() && (succeeded || r.cancelledByNobody())
+}
+
+// cancelledByNobody: it is CANCELLED, never had a node, and neither somebody nor its dependency is named as the cause.
+func (r *record) cancelledByNobody() bool {
+	native, known := r.native()
+	return known && native.State == dagbridgev1.Job_CANCELLED && r.killer == "" && r.node == "" && !r.dependencyFailed()
+}
+
+// dependencyFailed: the reason is a dependency that could not hold.
+func (r *record) dependencyFailed() bool {
+	return r.reason == reasonDependency || r.reason == reasonNeverSatisfied
 }
 
 // unasked: the controller calls it CANCELLED before it started, and no order of the gateway's tells why. A slurmctld that is
 // killed again and again has been seen to do so to jobs that it had requeued, or could not start for long. Accounting tells who
 // has cancelled it, when it was somebody.
 func (b *Backend) unasked(k backend.Known, position int, r *record) bool {
-	native, known := r.native()
-	if !known || native.State != dagbridgev1.Job_CANCELLED || r.killer != "" || r.node != "" || r.reason == reasonDependency || r.reason == reasonNeverSatisfied || k.Job.GetCancelRequestTime() != nil {
+	if !r.cancelledByNobody() || k.Job.GetCancelRequestTime() != nil {
 		return false
 	}
+	marked, err := b.isMarked(k, position)
+	return !marked && err == nil
+}
+
+// isMarked says whether a cancel has left its mark.
+func (b *Backend) isMarked(k backend.Known, position int) (bool, error) {
 	mark, err := b.readFile(k.Job, slurm.CancelMark(b.siteOf(k.Job), k.Job.GetId(), k.Ref.Token, position), 0)
-	return mark == nil && err == nil
+	return mark != nil, err
 }
 
 // isHeld: it waits to be released.
@@ -117,7 +130,7 @@ func (b *Backend) observeEnd(o *backend.Observation, k backend.Known, r *record)
 	case o.State == dagbridgev1.Job_CANCELLED:
 		// How the program took the signal is told in one answer of Slurm's and not in another. A reason that is older than
 		// the start says nothing of the end.
-		if r.node == "" && (r.reason == reasonDependency || r.reason == reasonNeverSatisfied) {
+		if r.node == "" && r.dependencyFailed() {
 			o.Reason = "DEPENDENCY"
 		}
 	case o.State == dagbridgev1.Job_SUCCEEDED || r.exit != nil && *r.exit != 0:
@@ -153,7 +166,7 @@ func (b *Backend) markedFirst(o *backend.Observation, k backend.Known) {
 	if o.State != dagbridgev1.Job_CANCELLED || o.Reason != "" || !o.StartTime.IsZero() {
 		return
 	}
-	if mark, err := b.readFile(k.Job, slurm.CancelMark(b.siteOf(k.Job), k.Job.GetId(), k.Ref.Token, o.Position), 0); mark != nil && err == nil {
+	if marked, err := b.isMarked(k, o.Position); marked && err == nil {
 		o.Reason = reasonMarked
 	}
 }
@@ -179,9 +192,10 @@ func (b *Backend) startForgotten(o *backend.Observation, k backend.Known) bool {
 		return false
 	}
 	// one that was cancelled as soon as it ran had little time as well
-	mark, err := b.readFile(k.Job, slurm.CancelMark(b.siteOf(k.Job), k.Job.GetId(), k.Ref.Token, o.Position), 0)
-	if o.State == dagbridgev1.Job_CANCELLED && (mark != nil || err != nil) {
-		return false
+	if o.State == dagbridgev1.Job_CANCELLED {
+		if marked, err := b.isMarked(k, o.Position); marked || err != nil {
+			return false
+		}
 	}
 	startedTwice(o)
 	return true
