@@ -9,18 +9,16 @@ package airflowtest
 import (
 	"embed"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
+	"github.com/dagbridge/dagbridge/integration/loopback"
 )
 
 //go:embed start-airflow.sh stop-airflow.sh component.sh
@@ -48,8 +46,7 @@ type Airflow struct {
 	mu     sync.Mutex
 	bearer string
 
-	watchdog io.Closer
-	stopped  chan struct{}
+	watchdog *loopback.Watchdog
 }
 
 // Start starts an Airflow and waits until all its components are healthy. It ends with the test, and of a test that has
@@ -60,7 +57,7 @@ func Start(t testing.TB, o Options) *Airflow {
 		o.Version = "3.3"
 	}
 	if o.Port == 0 {
-		o.Port = slurmtest.FreePorts()
+		o.Port = loopback.FreePorts()
 	}
 	environment := Environment(t, o.Version)
 	prefix, err := os.MkdirTemp("/tmp", "dbairflow-")
@@ -75,13 +72,13 @@ func Start(t testing.TB, o Options) *Airflow {
 		require.NoError(t, os.CopyFS(filepath.Join(prefix, "dags"), os.DirFS(folder)))
 	}
 	a := &Airflow{Prefix: prefix, Version: o.Version, URL: fmt.Sprintf("http://127.0.0.1:%d", o.Port)}
-	require.NoError(t, a.watch())
+	a.watchdog, err = loopback.Watch(`"$0/stop-airflow.sh" "$0"; rm -rf "$0"`, prefix)
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			a.showLogs(t)
 		}
-		_ = a.watchdog.Close()
-		<-a.stopped
+		a.watchdog.Stop()
 	})
 	arguments := []string{"--base-port", fmt.Sprint(o.Port)}
 	for _, setting := range o.Env {
@@ -104,25 +101,6 @@ func Environment(tb testing.TB, version string) string {
 	output, err := command.Output()
 	require.NoError(tb, err, "the environment of Airflow %s cannot be made\n%s", version, &said)
 	return strings.TrimSpace(string(output))
-}
-
-// watch starts the watchdog: a shell in a session of its own that waits for the end of its input.
-func (a *Airflow) watch() error {
-	command := exec.Command("/bin/sh", "-c", `read -r _; "$0/stop-airflow.sh" "$0"; rm -rf "$0"`, a.Prefix)
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	in, err := command.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := command.Start(); err != nil {
-		return err
-	}
-	a.watchdog, a.stopped = in, make(chan struct{})
-	go func() {
-		defer close(a.stopped)
-		_ = command.Wait()
-	}()
-	return nil
 }
 
 // showLogs shows the ends of the components' logs.

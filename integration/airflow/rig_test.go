@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	gatewaytest "github.com/dagbridge/dagbridge/integration/gateway"
+	"github.com/dagbridge/dagbridge/integration/loopback"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
@@ -31,7 +32,7 @@ type rig struct {
 
 func newRig(t *testing.T, version string) *rig {
 	t.Helper()
-	port := slurmtest.FreePorts()
+	port := loopback.FreePorts()
 	g := gatewaytest.NewAt(t, slurmtest.Start(t, slurmtest.Options{}), "rest", port+10)
 	return &rig{g: g, Airflow: Start(t, Options{
 		Version: version, Dags: []string{"dags", "../examples/airflow"}, Port: port,

@@ -13,13 +13,14 @@ import (
 
 	airflowtest "github.com/dagbridge/dagbridge/integration/airflow"
 	gatewaytest "github.com/dagbridge/dagbridge/integration/gateway"
+	"github.com/dagbridge/dagbridge/integration/loopback"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 )
 
 // BenchmarkSteps: how long Slurm is without work between two steps of a DAG in Airflow, of which there are ten.
 func BenchmarkSteps(b *testing.B) {
 	cluster := slurmtest.Start(b, slurmtest.Options{})
-	port := slurmtest.FreePorts()
+	port := loopback.FreePorts()
 	gatewaytest.NewAt(b, cluster, "rest", port+10)
 	a := airflowtest.Start(b, airflowtest.Options{Dags: []string{"dags"}, Port: port, Env: []string{
 		fmt.Sprintf(`AIRFLOW_CONN_DAGBRIDGE_DEFAULT={"conn_type": "dagbridge", "host": "127.0.0.1", "port": %d}`, port+11),

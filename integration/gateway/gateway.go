@@ -24,8 +24,8 @@ import (
 type Gateway struct {
 	// Slurm that is behind it; nil where it is not New's.
 	Slurm *slurmtest.Cluster
-	// Config is the path of its configuration, WorkDir the cluster's workDir in it.
-	Config, WorkDir string
+	// Config is the path of its configuration, Data its folder of data, WorkDir the cluster's workDir.
+	Config, Data, WorkDir string
 	// User that the jobs in Slurm belong to.
 	User string
 
@@ -92,8 +92,8 @@ func start(t testing.TB, c *slurmtest.Cluster, way string, grpc, http int, more 
 // serve builds the program into a folder, writes its configuration and starts it.
 func (g *Gateway) serve(t testing.TB, dir string, grpc, http int, clusters []string) {
 	t.Helper()
-	g.binary, g.Config = build(t, dir), filepath.Join(t.TempDir(), "dagbridge.yaml")
-	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:%d\", http: \"127.0.0.1:%d\"}\ndata: %q\nlostAfter: 5s\nclusters:\n", grpc, http, t.TempDir())
+	g.binary, g.Config, g.Data = build(t, dir), filepath.Join(t.TempDir(), "dagbridge.yaml"), t.TempDir()
+	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:%d\", http: \"127.0.0.1:%d\"}\ndata: %q\nlostAfter: 5s\nclusters:\n", grpc, http, g.Data)
 	for _, cluster := range clusters {
 		text += "  - " + cluster + "\n"
 	}

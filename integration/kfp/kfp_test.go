@@ -2,10 +2,8 @@
 package kfp
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,10 +12,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	gatewaytest "github.com/dagbridge/dagbridge/integration/gateway"
 )
 
 const pipelines = "../../translators/kfp/testdata"
@@ -98,9 +97,10 @@ func TestRunsAsKFPDoes(t *testing.T) {
 			require.False(t, want.Succeeded)
 			want.Succeeded = true
 		}
-		got := answer{Succeeded: g.run(t, name), Steps: g.steps(t, name)}
-		require.NotEmpty(t, got.Steps, name)
-		require.Equal(t, readable(t, want), readable(t, got), name)
+		g.run(t, want.Succeeded, name)
+		left := g.steps(t, name)
+		require.NotEmpty(t, left, name)
+		require.Equal(t, readable(t, want.Steps), readable(t, left), name)
 	}
 }
 
@@ -108,96 +108,64 @@ func TestRunsAsKFPDoes(t *testing.T) {
 func TestRunsWhatKFPsLocalRunnerCannot(t *testing.T) {
 	t.Parallel()
 	g := serve(t, python(t))
-	require.True(t, g.run(t, "nested-loops"))
+	g.run(t, true, "nested-loops")
 	require.JSONEq(t, `{"Output": 7.5}`, g.output(t, "nested-loops", "agg"))
 	require.JSONEq(t, `{"Output": 1.25}`, g.output(t, "nested-loops", "for-loop-1/for-loop-3/sim/2,1"))
-	require.True(t, g.run(t, "packages"))
+	g.run(t, true, "packages")
 	require.JSONEq(t, `{"Output": "2.3.1"}`, g.output(t, "packages", "version"))
-	require.True(t, g.run(t, "conditions-oneof", "--param", "side=edge", "--param", "threshold=9"))
+	g.run(t, true, "conditions-oneof", "--param", "side=edge", "--param", "threshold=9")
 	require.JSONEq(t, `{"Output": "E"}`, g.output(t, "conditions-oneof", "say-4"))
 }
 
 var wholeNumber = regexp.MustCompile(`\b(\d+)\.0\b`)
 
-// readable is an answer with its steps in order. KFP's local runner writes whole numbers within texts as 2.0, its backend and we as 2.
-func readable(t *testing.T, a answer) []string {
+// readable are steps in order. KFP's local runner writes whole numbers within texts as 2.0, its backend and we as 2.
+func readable(t *testing.T, steps []step) []string {
 	t.Helper()
-	lines := make([]string, len(a.Steps))
-	for i, s := range a.Steps {
+	lines := make([]string, len(steps))
+	for i, s := range steps {
 		text, err := json.Marshal(s)
 		require.NoError(t, err)
 		lines[i] = wholeNumber.ReplaceAllString(string(text), "$1")
 	}
 	slices.Sort(lines)
-	return append(lines, fmt.Sprint("succeeded: ", a.Succeeded))
+	return lines
 }
 
 // gateway is one of this machine alone, for which an environment stands in for the image of Python.
-type gateway struct{ binary, data, address string }
+type gateway struct{ *gatewaytest.Gateway }
 
-var readyLine = regexp.MustCompile(`gRPC (\S+), REST `)
-
-func serve(t *testing.T, environment string) *gateway {
+func serve(t *testing.T, environment string) gateway {
 	t.Helper()
-	folder := t.TempDir()
-	g := &gateway{binary: filepath.Join(folder, "dagbridge"), data: filepath.Join(folder, "data")}
-	text, err := exec.Command("go", "build", "-o", g.binary, "github.com/dagbridge/dagbridge/cmd/dagbridge").CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	config := filepath.Join(folder, "dagbridge.yaml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil,
-		"listen: {grpc: \"127.0.0.1:0\", http: \"127.0.0.1:0\"}\ndata: %q\nclusters: [{name: here, local: {cpus: 4, images: [{name: \"python:3.11-slim\", folder: %q}]}}]\n",
-		g.data, environment), 0o600))
-	command := exec.Command(g.binary, "serve", "--config", config)
-	out, err := command.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, command.Start())
-	t.Cleanup(func() {
-		require.NoError(t, command.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, command.Wait())
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	found := readyLine.FindStringSubmatch(line)
-	require.NotNil(t, found, line)
-	g.address = found[1]
-	return g
+	g := gatewaytest.NewOver(t, fmt.Sprintf("name: here\n    local: {cpus: 4, images: [{name: \"python:3.11-slim\", folder: %q}]}", environment))
+	t.Cleanup(func() { g.Stop(t) })
+	return gateway{g}
 }
 
-func (g *gateway) command(arguments ...string) *exec.Cmd {
-	command := exec.Command(g.binary, arguments...)
-	command.Env = append(os.Environ(), "DAGBRIDGE_SERVER="+g.address)
-	return command
-}
-
-// run runs a pipeline to its end, and says whether it has succeeded.
-func (g *gateway) run(t *testing.T, name string, more ...string) bool {
+// run runs a pipeline to its end, which has to be a success or not.
+func (g gateway) run(t *testing.T, succeeds bool, name string, more ...string) {
 	t.Helper()
-	text, err := g.command(append([]string{"run", "--wait", "--run", "monday", filepath.Join(pipelines, name, "in.yaml")}, more...)...).CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		require.Equal(t, 1, exit.ExitCode(), "%s", text)
-		return false
+	code := 1
+	if succeeds {
+		code = 0
 	}
-	require.NoError(t, err, "%s", text)
-	return true
+	g.Dagbridge(t, code, append([]string{"run", "--wait", "--run", "monday", filepath.Join(pipelines, name, "in.yaml")}, more...)...)
 }
 
-func (g *gateway) output(t *testing.T, name, task string) string {
+func (g gateway) output(t *testing.T, name, task string) string {
 	t.Helper()
 	key := strings.Split(task, "/")
 	task = strings.ReplaceAll(task, "/", "%2F")
 	if last := key[len(key)-1]; len(key) > 1 && strings.Trim(last, "0123456789,") == "" {
 		task = strings.Join(key[:len(key)-1], "%2F") + "/" + strings.ReplaceAll(last, ",", "/")
 	}
-	text, err := g.command("output", "kfp/"+name+"/monday/"+task).CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	return string(text)
+	return g.Dagbridge(t, 0, "output", "kfp/"+name+"/monday/"+task)
 }
 
 // steps are what those of a run have left, in the records that they leave for each other.
-func (g *gateway) steps(t *testing.T, name string) (steps []step) {
+func (g gateway) steps(t *testing.T, name string) (steps []step) {
 	t.Helper()
-	root := filepath.Join(g.data, "jobs", "here", "pipelines", "default", "kfp", name, "monday", "records")
+	root := filepath.Join(g.Data, "jobs", "here", "pipelines", "default", "kfp", name, "monday", "records")
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != "record" {
 			return err

@@ -10,19 +10,17 @@ package kubernetestest
 
 import (
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dagbridge/dagbridge/integration/loopback"
 )
 
 // Image that the node has, busybox; its pods must be told never to pull it.
@@ -39,8 +37,7 @@ type Cluster struct {
 
 	binary   string
 	lock     *os.File
-	watchdog io.Closer
-	stopped  chan struct{}
+	watchdog *loopback.Watchdog
 }
 
 var shared struct {
@@ -121,7 +118,7 @@ func start() (*Cluster, error) {
 	if err := unix.Flock(int(c.lock.Fd()), unix.LOCK_EX); err != nil {
 		return nil, err
 	}
-	if err := c.watch(); err != nil {
+	if c.watchdog, err = loopback.Watch(`KT_DIR="$1" "$0/stop-kube.sh"; rm -rf "$1"`, source(), dir); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(filepath.Join(source(), "start-kube.sh"))
@@ -134,47 +131,10 @@ func start() (*Cluster, error) {
 }
 
 func (c *Cluster) env() []string {
-	return []string{"KT_DIR=" + c.Dir, "KT_BIN=" + c.binary, fmt.Sprintf("KT_PORT=%d", freePorts()), "NOFSYNC=1"}
-}
-
-// freePorts finds the first of 10 ports in a row that nobody listens on.
-func freePorts() int {
-	for {
-		base := 30000 + rand.IntN(200)*10
-		free := true
-		for port := base; port < base+10 && free; port++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if free = err == nil; free {
-				l.Close()
-			}
-		}
-		if free {
-			return base
-		}
-	}
-}
-
-// watch starts the watchdog: a shell in a session of its own that waits for the end of its input.
-func (c *Cluster) watch() error {
-	cmd := exec.Command("/bin/sh", "-c", `read -r _; KT_DIR="$1" "$0/stop-kube.sh"; rm -rf "$1"`, source(), c.Dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	c.watchdog, c.stopped = in, make(chan struct{})
-	go func() {
-		defer close(c.stopped)
-		_ = cmd.Wait()
-	}()
-	return nil
+	return []string{"KT_DIR=" + c.Dir, "KT_BIN=" + c.binary, fmt.Sprintf("KT_PORT=%d", loopback.FreePorts()), "NOFSYNC=1"}
 }
 
 func (c *Cluster) stop() {
-	_ = c.watchdog.Close()
-	<-c.stopped
+	c.watchdog.Stop()
 	_ = c.lock.Close()
 }

@@ -11,16 +11,14 @@ package slurmtest
 import (
 	"embed"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
+
+	"github.com/dagbridge/dagbridge/integration/loopback"
 )
 
 //go:embed start-slurm.sh stop-slurm.sh daemon.sh build-root.sh enter-root.sh
@@ -51,8 +49,7 @@ type Cluster struct {
 	// Version is what the release calls itself, "26.05.5".
 	Version string
 
-	watchdog io.Closer
-	stopped  chan struct{}
+	watchdog *loopback.Watchdog
 }
 
 var shared struct {
@@ -113,7 +110,7 @@ func start(o Options) (*Cluster, error) {
 		}
 	}
 	c := &Cluster{Prefix: prefix}
-	if err := c.watch(); err != nil {
+	if c.watchdog, err = loopback.Watch(`"$0/stop-slurm.sh" "$0"; rm -rf "$0"`, prefix); err != nil {
 		return nil, err
 	}
 	root, err := o.Release.root(filepath.Join(prefix, "build-root.sh"))
@@ -123,7 +120,7 @@ func start(o Options) (*Cluster, error) {
 	}
 	var output []byte
 	for range 5 {
-		base := FreePorts()
+		base := loopback.FreePorts()
 		arguments := []string{"--base-port", fmt.Sprint(base)}
 		if root != "" {
 			arguments = append(arguments, "--root", root)
@@ -160,43 +157,4 @@ func (c *Cluster) version() (string, error) {
 	return fields[len(fields)-1], nil
 }
 
-// FreePorts finds the first of 20 ports in a row that nobody listens on. Another process may still take one: the script says so.
-func FreePorts() int {
-	for {
-		base := 20000 + rand.IntN(500)*20
-		free := true
-		for port := base; port < base+20 && free; port++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if free = err == nil; free {
-				l.Close()
-			}
-		}
-		if free {
-			return base
-		}
-	}
-}
-
-// watch starts the watchdog: a shell in a session of its own that waits for the end of its input.
-func (c *Cluster) watch() error {
-	cmd := exec.Command("/bin/sh", "-c", `read -r _; "$0/stop-slurm.sh" "$0"; rm -rf "$0"`, c.Prefix)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	c.watchdog, c.stopped = in, make(chan struct{})
-	go func() {
-		defer close(c.stopped)
-		_ = cmd.Wait()
-	}()
-	return nil
-}
-
-func (c *Cluster) stop() {
-	_ = c.watchdog.Close()
-	<-c.stopped
-}
+func (c *Cluster) stop() { c.watchdog.Stop() }

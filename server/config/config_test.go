@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/dagbridge/dagbridge/integration/golden"
 	"github.com/dagbridge/dagbridge/server/config"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files and the reference page")
 
 // Each testdata/NAME.yaml has a NAME.golden beside it: what was read, as JSON, or the faults.
 func TestLoad(t *testing.T) {
@@ -36,7 +34,7 @@ func TestLoad(t *testing.T) {
 				require.NoError(t, err)
 				got = string(text) + "\n"
 			}
-			compare(t, strings.TrimSuffix(path, ".yaml")+".golden", got)
+			golden.Equal(t, "testdata", name+".golden", got)
 		})
 	}
 }
@@ -74,14 +72,4 @@ func FuzzParse(f *testing.F) {
 			require.NoError(t, c.Validate())
 		}
 	})
-}
-
-func compare(t *testing.T, golden, got string) {
-	t.Helper()
-	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/dagbridge/dagbridge/integration/golden"
 	"github.com/dagbridge/dagbridge/server/config"
 )
 
@@ -24,7 +25,7 @@ func TestReference(t *testing.T) {
 		"once, with line numbers. Without a file, everything has its default.\n\n" +
 		"| key | type | default | |\n|---|---|---|---|\n")
 	page.rows(reflect.ValueOf(*config.Default()), "")
-	compare(t, "README.md", page.String())
+	golden.Equal(t, ".", "README.md", page.String())
 }
 
 type reference struct {

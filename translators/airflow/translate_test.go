@@ -2,7 +2,6 @@ package airflow_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,25 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/dagbridge/dagbridge/integration/golden"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
 	"github.com/dagbridge/dagbridge/translators/airflow"
 	"github.com/dagbridge/dagbridge/translators/graph"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares text with a file of a case's folder.
-func golden(t *testing.T, dir, name, got string) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
 
 // request is that of a case: request.json, or a run on a Monday, with a serialized DAG in it.
 func request(t *testing.T, dir, dag string) *dagbridgev1.Workflow {
@@ -68,14 +54,14 @@ func TestTranslate(t *testing.T) {
 			}
 			if len(faults) > 0 {
 				require.Nil(t, translated)
-				golden(t, dir, "out.txt", told.String())
+				golden.Equal(t, dir, "out.txt", told.String())
 				return
 			}
 			for _, warning := range translated.Warnings() {
 				fmt.Fprintln(&told, warning)
 			}
-			golden(t, dir, "out.txt", told.String())
-			golden(t, dir, "out.json", readable(t, translated.Workflow))
+			golden.Equal(t, dir, "out.txt", told.String())
+			golden.Equal(t, dir, "out.json", readable(t, translated.Workflow))
 			for _, fault := range graph.Check(graph.Normalize(complete(translated.Workflow)), func(*dagbridgev1.TaskKey) bool { return true }) {
 				require.Equal(t, "is not supported yet", fault.Description, fault.Field) // else the DAG would have been refused here
 			}

@@ -3,7 +3,6 @@ package kfp_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,25 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/dagbridge/dagbridge/integration/golden"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
 	"github.com/dagbridge/dagbridge/translators/graph"
 	"github.com/dagbridge/dagbridge/translators/kfp"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares text with a file of a case's folder.
-func golden(t *testing.T, dir, name, got string) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
 
 func request(text string) *dagbridgev1.Workflow {
 	return &dagbridgev1.Workflow{KfpPipeline: text, Run: &dagbridgev1.Run{Run: "monday"}}
@@ -60,14 +46,14 @@ func TestTranslate(t *testing.T) {
 			}
 			if len(faults) > 0 {
 				require.Nil(t, translated)
-				golden(t, dir, "out.txt", told.String())
+				golden.Equal(t, dir, "out.txt", told.String())
 				return
 			}
 			for _, warning := range translated.Warnings() {
 				fmt.Fprintln(&told, warning)
 			}
-			golden(t, dir, "out.txt", told.String())
-			golden(t, dir, "out.json", readable(t, translated.Workflow))
+			golden.Equal(t, dir, "out.txt", told.String())
+			golden.Equal(t, dir, "out.json", readable(t, translated.Workflow))
 			require.Empty(t, graph.Check(graph.Normalize(translated.Workflow), func(*dagbridgev1.TaskKey) bool { return false }))
 		})
 	}

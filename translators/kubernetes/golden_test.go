@@ -2,7 +2,6 @@ package kubernetes_test
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,13 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dagbridge/dagbridge/integration/golden"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/kubernetes"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 const (
 	jobID = "01965b1e-7d2a-7c43-9f10-0242ac120002"
@@ -43,18 +41,6 @@ func command(argv ...string) *dagbridgev1.Task {
 // site is a cluster that has an image.
 var site = kubernetes.Site{Namespace: "ml", Image: "busybox:1"}
 
-// golden compares text with a file of a case's folder.
-func golden(t *testing.T, dir, name, got string) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
-
 // TestTranslate walks the cases in testdata: out.yaml is what a person would hand to kubectl create, out.notices what the user
 // is told.
 func TestTranslate(t *testing.T) {
@@ -69,8 +55,8 @@ func TestTranslate(t *testing.T) {
 			site, s := readCase(t, in)
 			w, faults := kubernetes.Translate(site, s)
 			require.NoError(t, faults.OrNil())
-			golden(t, dir, "out.yaml", w.Text())
-			golden(t, dir, "out.notices", strings.Join(append(w.Notices, ""), "\n"))
+			golden.Equal(t, dir, "out.yaml", w.Text())
+			golden.Equal(t, dir, "out.notices", strings.Join(append(w.Notices, ""), "\n"))
 			again, _ := kubernetes.Translate(site, s)
 			require.Equal(t, w.Text(), again.Text(), "the same input gives the same bytes")
 			for _, o := range w.Objects {

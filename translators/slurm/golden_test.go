@@ -2,13 +2,13 @@ package slurm_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/dagbridge/dagbridge/integration/golden"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/slurm"
@@ -16,22 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 // common begins the part of a script that is the same in all cases, and shown in one of them.
 const common = "\n# ---- What follows"
-
-// golden compares text with a file of a case's folder.
-func golden(t *testing.T, dir, name, got string) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
 
 // TestTranslate walks the cases in testdata: out.sbatch is what a person would hand to sbatch, out.args and out.v00*.json
 // what the ways in are handed, out.notices what the user is told.
@@ -53,11 +39,11 @@ func TestTranslate(t *testing.T) {
 			if !strings.HasSuffix(dir, "a minimal command") {
 				shown, _, _ = strings.Cut(text, common)
 			}
-			golden(t, dir, "out.sbatch", shown)
-			golden(t, dir, "out.args", strings.Join(job.Arguments(), "\n")+"\n")
-			golden(t, dir, "out.notices", strings.Join(append(job.Notices, ""), "\n"))
+			golden.Equal(t, dir, "out.sbatch", shown)
+			golden.Equal(t, dir, "out.args", strings.Join(job.Arguments(), "\n")+"\n")
+			golden.Equal(t, dir, "out.notices", strings.Join(append(job.Notices, ""), "\n"))
 			for name, text := range job.Files {
-				golden(t, dir, "out."+name, text)
+				golden.Equal(t, dir, "out."+name, text)
 			}
 			goldenREST(t, dir, "out.v0038.json", job, "v0.0.38")
 			// the versions since differ only in what they cannot carry
@@ -81,7 +67,7 @@ func goldenREST(t *testing.T, dir, name string, job *slurm.Job, version string) 
 	where["script"] = "(out.sbatch)"
 	encoded, err := json.MarshalIndent(body, "", "  ")
 	require.NoError(t, err)
-	golden(t, dir, name, string(encoded)+"\n")
+	golden.Equal(t, dir, name, string(encoded)+"\n")
 }
 
 func readCase(t *testing.T, file string) (slurm.Site, translators.Submission) {
