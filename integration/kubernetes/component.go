@@ -50,6 +50,12 @@ func (c *Cluster) StartAgain(tb testing.TB, component string, more ...string) {
 	}
 	go func() { _ = cmd.Wait() }() // its end is seen by its pid
 	c.record(tb, component, cmd.Process.Pid)
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			tb.Logf("%s ends with:\n%s", log.Name(), text[max(0, len(text)-8<<10):])
+		}
+	})
 	if component == "kube-apiserver" {
 		c.Eventually(tb, "the API server is ready", func() error {
 			probe := exec.Command(c.binary, "kubectl", "get", "--raw", "/readyz")
@@ -110,12 +116,14 @@ func (c *Cluster) record(tb testing.TB, component string, pid int) {
 	}
 }
 
-// zombie says whether a process is only a corpse: nobody has asked for its end yet.
+// zombie says whether a process is only a corpse: nobody has asked for its end yet. Its first thread may be one while others still
+// hold its sockets.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return true
 	}
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // it may be gone by now
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(rest, "Z")
+	return strings.HasPrefix(rest, "Z") && len(threads) <= 1
 }
