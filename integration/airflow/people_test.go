@@ -33,6 +33,21 @@ func (r *rig) marked(t *testing.T) {
 	run.Await(t, "failed")
 }
 
+// torn: a run that a person marks failed takes the jobs of its work with it, and then runs its tear-down, which has a job.
+func (r *rig) torn(t *testing.T) {
+	gates := r.gates(t)
+	gates.open(t, "torn_set_up")
+	gates.open(t, "torn_down")
+	run := r.Trigger(t, "torn", "torn", map[string]any{"gates": string(gates)})
+	work := r.awaitRunning(t, run, "torn_work").GetNativeId()
+	run.AwaitTask(t, "torn_work", "deferred").AwaitTriggered(t)
+	run.Mark(t, "failed")
+	r.awaitAccounted(t, "torn_work", map[string]string{work: "CANCELLED"})
+	run.AwaitTask(t, "torn_down", "success")
+	r.awaitAccounted(t, "torn_down", map[string]string{r.job(t, run, "torn_down").GetNativeId(): "COMPLETED"})
+	require.Equal(t, "failed", run.Task(t, "torn_work").State)
+}
+
 // cleared: what has succeeded and what waits after it run once more, and what waited is cancelled first.
 func (r *rig) cleared(t *testing.T) {
 	gates := r.gates(t)

@@ -52,7 +52,7 @@ func TestAirflow(t *testing.T) {
 			t.Run("alive", func(t *testing.T) {
 				for name, test := range map[string]func(*testing.T){
 					"a chain of deferred tasks": r.chain, "a chain that Slurm goes on with by itself": r.chained,
-					"marked failed": r.marked, "cleared in the middle": r.cleared, "deleted and made again": r.again,
+					"marked failed": r.marked, "a run marked failed is torn down": r.torn, "cleared in the middle": r.cleared, "deleted and made again": r.again,
 					"over as soon as it is deferred":   r.hasty,
 					"300 simulations and their report": r.risk,
 				} {

@@ -31,6 +31,11 @@ with DAG("marked", schedule=None):
     gated("marked_running", deferrable=False)
     gated("marked_left", on_kill="leave")
 
+# Marked failed as a whole while its work runs, a run still tears down what it has set up.
+with DAG("torn", schedule=None):
+    set_up = gated("torn_set_up").as_setup()
+    set_up >> gated("torn_work") >> gated("torn_down").as_teardown(setups=set_up)
+
 # Cleared in the middle: a second try of what is cleared and of what is after it.
 with DAG("cleared", schedule=None):
     gated("cleared_first") >> gated("cleared_second") >> gated("cleared_third")
