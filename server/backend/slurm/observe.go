@@ -167,7 +167,7 @@ func (o *observer) look(ctx context.Context, jobs []backend.Known) bool {
 func (o *observer) follow(ctx context.Context, missing []absent) []backend.Observation {
 	x, late, err := o.accounting(ctx, missing)
 	noAccounting := errors.Is(err, errNoAccounting)
-	if err != nil && !noAccounting {
+	if err != nil && !noAccounting && !errors.Is(err, errResting) { // said when it is asked, not at every look
 		o.b.log.Warn("accounting does not answer; jobs that the controller has forgotten are left as they are", "error", err, "jobs", len(missing))
 	}
 	before := o.lagging
