@@ -25,11 +25,13 @@ var forgets = []string{
 func TestAccountingIsLate(t *testing.T) {
 	n := 25
 	if os.Getenv("DAGBRIDGE_LONG") != "" {
-		n = 500
+		n = 300
 	}
 	onReleases(t, slurmtest.Options{Set: forgets}, func(t *testing.T, c *slurmtest.Cluster) {
-		t.Run("down", func(t *testing.T) { late(t, c, n, "stop", "start") })
+		// Hung comes first: five minutes after its start, and then every five minutes, slurmctld tells slurmdbd of its nodes in the
+		// thread that also forgets jobs, and waits up to fifteen minutes for the answer (controller.c, PERIODIC_NODE_ACCT).
 		t.Run("hung", func(t *testing.T) { late(t, c, n, "hang", "wake") })
+		t.Run("down", func(t *testing.T) { late(t, c, n, "stop", "start") })
 	})
 }
 

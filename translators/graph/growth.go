@@ -63,7 +63,7 @@ func ceilTo(n, unit int64) int64 {
 
 func memoryMax(g *dagbridgev1.Growth) (int64, error) {
 	if g.GetMax() == "" {
-		return maxMemory.Value(), nil
+		return mostMemory.Value(), nil
 	}
 	return Memory(g.GetMax())
 }

@@ -15,19 +15,19 @@ var number = regexp.MustCompile(`^([+-]?)([0-9]{0,19}(?:\.[0-9]{0,18})?)(?:[eE][
 // byteUnit is what people write for bytes where Kubernetes has k, M, G and Ki, Mi, Gi.
 var byteUnit = regexp.MustCompile(`^(?i:\s*([kmgtpe])(i?)b?)$`)
 
-var (
-	// More is a mistake, and would overflow further on.
-	maxCPU    = resource.MustParse("1M")
-	maxMemory = resource.MustParse("1Ei")
-)
+// More is a mistake, and would overflow further on.
+const maxCPU, maxMemory = "1M", "1Ei"
+
+// Shared by all callers: compared only, since a quantity's String writes to it.
+var mostCPU, mostMemory = resource.MustParse(maxCPU), resource.MustParse(maxMemory)
 
 // CPU reads a number of CPUs as Kubernetes writes it ("4", "500m", "1.5"), in thousandths of a CPU, rounded up. None is 0.
 // Its error is the rest of a sentence that begins with the quantity.
 func CPU(s string) (int64, error) {
 	q, unit, err := quantity(s)
 	switch {
-	case err == nil && q.Cmp(maxCPU) > 0:
-		return 0, fmt.Errorf("is more than %s CPUs", maxCPU.String())
+	case err == nil && q.Cmp(mostCPU) > 0:
+		return 0, fmt.Errorf("is more than %s CPUs", maxCPU)
 	case err == nil:
 		return q.MilliValue(), nil
 	case unit != "":
@@ -47,8 +47,8 @@ func Memory(s string) (int64, error) {
 	case err == nil && strings.TrimRight(s, "mun") != s:
 		// Legal in Kubernetes, where it means thousandths of a byte; nobody who writes it wants that.
 		return 0, fmt.Errorf("is a fraction of a byte: write %[1]sM or %[1]sMi", strings.TrimRight(s, "mun"))
-	case err == nil && q.Cmp(maxMemory) > 0:
-		return 0, fmt.Errorf("is more than %s", maxMemory.String())
+	case err == nil && q.Cmp(mostMemory) > 0:
+		return 0, fmt.Errorf("is more than %s", maxMemory)
 	case err == nil:
 		return q.Value(), nil
 	case parts != nil:

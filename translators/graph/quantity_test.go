@@ -2,11 +2,15 @@ package graph
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
 
 func TestCPU(t *testing.T) {
@@ -117,4 +121,20 @@ func FuzzQuantities(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Submissions are checked at the same time: what they are compared with is only read (-race sees it).
+func TestManyReadQuantitiesAtOnce(t *testing.T) {
+	t.Parallel()
+	var readers sync.WaitGroup
+	for range 8 {
+		readers.Go(func() {
+			_, err := CPU("2M")
+			assert.ErrorContains(t, err, "more than 1M CPUs")
+			_, err = Memory("2Ei")
+			assert.ErrorContains(t, err, "more than 1Ei")
+			assert.Equal(t, "2Gi", GrownMemory("1Gi", &dagbridgev1.Growth{Factor: 2}))
+		})
+	}
+	readers.Wait()
 }
