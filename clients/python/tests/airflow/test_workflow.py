@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dagbridge.airflow import workflow
+from dagbridge import workflow
 
 NATIVE = """
 name: nightly

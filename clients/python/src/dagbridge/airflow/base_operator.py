@@ -22,8 +22,8 @@ from airflow.providers.common.compat.sdk import (
     get_listener_manager,
 )
 
-from dagbridge.airflow import job as jobs_
-from dagbridge.airflow import lineage
+from dagbridge import job as jobs_
+from dagbridge.airflow import lineage, xcom
 from dagbridge.airflow.hooks import DagBridgeHook
 from dagbridge.airflow.links import LINK_KEY, DagBridgeLink
 from dagbridge.types import ENDS
@@ -200,7 +200,7 @@ class BaseDagBridgeOperator(BaseOperator):
 
     def result(self, job: Job) -> Any:
         """The task's return value."""
-        return jobs_.outputs(job)
+        return xcom.outputs(job)
 
     def _earlier(self, context: Context) -> Job | None:
         """A job of an earlier try that has succeeded since the run began, where such a one is wanted."""
@@ -277,7 +277,7 @@ class BaseDagBridgeOperator(BaseOperator):
         """Makes the job and its link visible, also while the task waits."""
         self.job = job
         self.job_link = self.hook.link(job)
-        context["ti"].xcom_push(key=jobs_.JOB_KEY, value=jobs_.xcom(job))
+        context["ti"].xcom_push(key=xcom.JOB_KEY, value=xcom.of(job))
         context["ti"].xcom_push(key=LINK_KEY, value=self.job_link)
 
     def _finish(self, context: Context, job: Job) -> Any:

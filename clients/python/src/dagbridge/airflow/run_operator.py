@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowTaskTimeout
 
-from dagbridge.airflow import job as jobs_
-from dagbridge.airflow import workflow as workflows
+from dagbridge import job as jobs_
+from dagbridge import workflow as workflows
+from dagbridge.airflow import xcom
 from dagbridge.airflow.base_operator import BaseDagBridgeOperator
 from dagbridge.airflow.links import LINK_KEY
 
@@ -195,8 +196,8 @@ class DagBridgeRunOperator(BaseDagBridgeOperator):
 
     def _value(self, job: Job) -> Any:
         if "counts" not in job or not job["counts"]:
-            return jobs_.outputs(job)
-        return [jobs_.outputs(instance) for instance in self._instances(job)]
+            return xcom.outputs(job)
+        return [xcom.outputs(instance) for instance in self._instances(job)]
 
     def _instances(self, job: Job, *states: str) -> list[Job]:
         """An array's instances in these states, or all, by index."""

@@ -20,8 +20,8 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
-from dagbridge.airflow import job as jobs_
-from dagbridge.airflow import upstream
+from dagbridge import job as jobs_
+from dagbridge.airflow import upstream, xcom
 from dagbridge.airflow.hooks import DagBridgeHook
 from dagbridge.airflow.links import LINK_KEY, DagBridgeLink
 from dagbridge.types import ENDS
@@ -158,7 +158,7 @@ class DagBridgeJobSensor(BaseSensorOperator):
             text = "\n".join(failed)
             raise AirflowSkipException(text) if self.soft_fail else AirflowException(text)
         return {
-            name: [jobs_.outputs(job) for job in each] if each[0]["key"].get("mapIndex") else jobs_.outputs(each[0])
+            name: [xcom.outputs(job) for job in each] if each[0]["key"].get("mapIndex") else xcom.outputs(each[0])
             for name, each in jobs.items()
             if each
         }

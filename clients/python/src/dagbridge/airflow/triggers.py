@@ -17,7 +17,8 @@ from airflow.providers.common.compat.sdk import XCom
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
-from dagbridge.airflow import job as jobs_
+from dagbridge import job as jobs_
+from dagbridge.airflow import xcom
 from dagbridge.airflow.hooks import DagBridgeHook
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ class DagBridgeJobTrigger(BaseTrigger):
         assert self.ends is not None
         job = await client.get(job["id"])
         await self._copy_log(client, job, self.ends["log_bytes"])
-        xcoms: dict[str, Any] = {jobs_.JOB_KEY: jobs_.xcom(job)}
-        if self.ends["return_value"] and (value := jobs_.outputs(job)) is not None:
+        xcoms: dict[str, Any] = {xcom.JOB_KEY: xcom.of(job)}
+        if self.ends["return_value"] and (value := xcom.outputs(job)) is not None:
             xcoms["return_value"] = value
         return TaskSuccessEvent(xcoms=await self._push(xcoms))
 

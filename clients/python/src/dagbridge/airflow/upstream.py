@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from dagbridge.airflow.job import JOB_KEY
+from dagbridge.airflow.xcom import JOB_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

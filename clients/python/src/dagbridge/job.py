@@ -1,10 +1,10 @@
-"""A job as Airflow's users meet it: a line in the log, an XCom, the sentence of a failure."""
+"""A job as people meet it in the log of whoever waits for it: a line, numbers, the sentence of a failure."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dagbridge.types import ENDS
 
@@ -13,27 +13,8 @@ if TYPE_CHECKING:
 
     from dagbridge import Job
 
-#: The XCom that says which job a task has become: ``{"id", "native_id", "cluster", "state", "exit_code"}``.
-JOB_KEY = "dagbridge_job"
 #: More jobs than these are not told one by one; seconds between two lines that tell only numbers.
 _MANY, _PAUSE = 20, 10.0
-
-
-def xcom(job: Job) -> dict[str, Any]:
-    """The XCom ``dagbridge_job``; what is not known yet is None. Native ids stay text inside an object."""
-    return {
-        "id": job["id"],
-        "native_id": job.get("nativeId") or None,
-        "cluster": job.get("cluster") or None,
-        "state": job["state"],
-        "exit_code": job.get("exitCode"),
-    }
-
-
-def outputs(job: Job) -> Any:
-    """The task's return value: the outputs, or the one that is called ``return_value``; None when there are none."""
-    values = job.get("outputs") or {}
-    return values.get("return_value", values or None)
 
 
 def name(job: Job) -> str:
