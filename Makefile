@@ -51,10 +51,11 @@ test-unit: vet ## the unit tests alone: nothing but Go is needed
 
 # The environments are made when they are absent: environment.sh prints where.
 .PHONY: test-python
-test-python: lint-python ## the Python client against a gateway of this machine, its wheel, and the provider in both Airflows
+test-python: lint-python ## the Python client against a gateway of this machine, its wheel, the provider in both Airflows, KFP's steps
 	cd clients/python && "$$(./environment.sh dev)/bin/pytest" -q tests/client tests/package
 	cd clients/python && "$$(./environment.sh airflow-3.3)/bin/pytest" -q tests/airflow
 	cd clients/python && "$$(./environment.sh airflow-2.11)/bin/pytest" -q tests/airflow
+	cd clients/python && "$$(./environment.sh kfp)/bin/pytest" -q tests/kfp
 
 .PHONY: test-airflow
 test-airflow: ## a real Airflow, a gateway and a real Slurm, all of them killed (five minutes; with DAGBRIDGE_LONG=1 both Airflows)
@@ -109,6 +110,7 @@ generate: $(BUF) ## write the generated code and pages anew
 	"$(BUF)" lint
 	"$(BUF)" generate
 	$(GO) generate ./...
+	"$$(clients/python/environment.sh kfp)/bin/python" -m dagbridge.kfp.components
 
 .PHONY: verify
 verify: $(BUF) ## fail when generated code or pages are stale

@@ -39,7 +39,9 @@ class Gateway:
     ) -> None:
         """``clusters`` is YAML; ``listen`` more of that map (``tls: {...}``); ``tokens`` are their own names."""
         self._binary, self._folder = binary, folder
-        self._clusters, self._listen, self._tokens = clusters, listen, tokens
+        self._clusters, self._listen = clusters, listen
+        #: Those it knows from its next start on.
+        self.tokens = tokens
         self._process: subprocess.Popen[str] | None = None
         self._ports = ("0", "0")
         self._scheme = "https" if "tls:" in listen else "http"
@@ -82,7 +84,7 @@ class Gateway:
         grpc, http = self._ports
         listen = ", ".join(filter(None, [f'grpc: "127.0.0.1:{grpc}", http: "127.0.0.1:{http}"', self._listen]))
         config = self._folder / "dagbridge.yaml"
-        tokens = [{"name": token, "sha256": hashlib.sha256(token.encode()).hexdigest()} for token in self._tokens]
+        tokens = [{"name": token, "sha256": hashlib.sha256(token.encode()).hexdigest()} for token in self.tokens]
         config.write_text(
             f"listen: {{{listen}}}\ndata: {self.data}\nclusters: {self._clusters}\nauth: {json.dumps({'tokens': tokens})}\n"
         )
@@ -116,7 +118,7 @@ class Gateway:
         """Its jobs outlive it: none is left behind."""
         if not self.runs:
             self.start()
-        with Client(self.url, token=next(iter(self._tokens), None), verify=False) as bridge:
+        with Client(self.url, token=next(iter(self.tokens), None), verify=False) as bridge:
             live = [job["id"] for job in bridge.jobs(state=["ACCEPTED", "SUBMITTED", "RUNNING"], pageSize=1000)]
             bridge.batch_cancel(live)
             bridge.wait(live, timeout=60)

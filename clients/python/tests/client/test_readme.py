@@ -1,4 +1,4 @@
-"""The README's examples run."""
+"""The README's examples run; its pipeline is compiled in ``tests/kfp``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ README = (Path(__file__).parents[2] / "README.md").read_text()
 
 
 def test_the_examples_run(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    first, second, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names: dict[str, object] = {}
     # A machine for tests is smaller, and has no train.py.
     for here, there in (

@@ -49,14 +49,18 @@ def test_what_is_in_it(wheel: Path) -> None:
         metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
         entries = archive.read(f"{info}/entry_points.txt").decode()
     sources = {
-        str(path.relative_to(PROJECT / "src")) for path in (PROJECT / "src").rglob("*") if path.suffix in (".py", ".typed")
+        str(path.relative_to(PROJECT / "src"))
+        for path in (PROJECT / "src").rglob("*")
+        if path.suffix in (".py", ".typed", ".yaml")
     }
     assert {name for name in names if not name.startswith(info)} == sources
     assert "dagbridge/py.typed" in sources
     assert "provider_info = dagbridge.airflow.provider_info:provider_info" in entries
     assert metadata["Name"] == "dagbridge"
-    assert metadata.get_all("Provides-Extra") == ["airflow"]
-    assert any(line.startswith("apache-airflow>=2.11") for line in metadata.get_all("Requires-Dist"))
+    assert metadata.get_all("Provides-Extra") == ["airflow", "kfp"]
+    assert "dagbridge/kfp/submit_task.component.yaml" in sources
+    for needed in ("apache-airflow>=2.11", "kfp>=2.7"):
+        assert any(line.startswith(needed) for line in metadata.get_all("Requires-Dist"))
     assert "pip install dagbridge" in metadata.get_payload()
 
 
