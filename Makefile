@@ -49,12 +49,17 @@ test: vet test-python ## vet, format, the Python package, unit tests with the ra
 test-unit: vet ## the unit tests alone: nothing but Go is needed
 	$(GO) test -timeout $(TIMEOUT) $(UNIT)
 
-# The environments are made when they are absent: environment.sh prints where.
+# The environments are made when they are absent: environment.sh prints where. The four mostly wait, and so wait together.
 .PHONY: test-python
 test-python: lint-python ## the Python client against a gateway of this machine, its wheel, the provider in both Airflows, KFP's steps
+	@$(MAKE) --no-print-directory -j4 --output-sync=target test-python-client test-python-3.3 test-python-2.11 test-python-kfp
+
+.PHONY: test-python-client test-python-3.3 test-python-2.11 test-python-kfp
+test-python-client:
 	cd clients/python && "$$(./environment.sh dev)/bin/pytest" -q tests/client tests/package
-	cd clients/python && "$$(./environment.sh airflow-3.3)/bin/pytest" -q tests/airflow
-	cd clients/python && "$$(./environment.sh airflow-2.11)/bin/pytest" -q tests/airflow
+test-python-3.3 test-python-2.11: test-python-%:
+	cd clients/python && "$$(./environment.sh airflow-$*)/bin/pytest" -q tests/airflow
+test-python-kfp:
 	cd clients/python && "$$(./environment.sh kfp)/bin/pytest" -q tests/kfp
 
 .PHONY: test-airflow
