@@ -15,6 +15,7 @@ import (
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/auth"
 	"github.com/dagbridge/dagbridge/server/bridge"
+	"github.com/dagbridge/dagbridge/server/config"
 )
 
 // A panic in a handler ends its call, not the gateway; what it was is in the log alone.
@@ -23,7 +24,7 @@ func TestPanic(t *testing.T) {
 	var log bytes.Buffer
 	service, err := bridge.New(nil, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
-	guard, err := auth.New(nil)
+	guard, err := auth.New(config.Auth{})
 	require.NoError(t, err)
 	c := newCalls(service, guard, nil)
 	_, err = c.unary(t.Context(), &dagbridgev1.GetJobRequest{Id: "x"}, &grpc.UnaryServerInfo{FullMethod: "/s/GetJob"}, func(context.Context, any) (any, error) {

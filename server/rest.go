@@ -73,7 +73,7 @@ func (s *Server) door(next *runtime.ServeMux) http.Handler {
 		}
 		if !publicPages[r.URL.Path] {
 			// Before the body is read. Calls go through the same hook again, with their method.
-			if _, err := s.calls.guard.Authorise(r.URL.Path, r.Header.Get("Authorization")); err != nil {
+			if _, err := s.calls.guard.Authorise(r.Context(), r.URL.Path, r.Header.Get("Authorization")); err != nil {
 				refuse(w, r, err)
 				return
 			}

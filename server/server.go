@@ -41,7 +41,8 @@ const lastCalls = 2 * time.Second
 // Options are what a Server is made of.
 type Options struct {
 	Listen config.Listen
-	Auth   config.Auth
+	// Guard lets callers in; nil: everybody, as the gateway's own user.
+	Guard  *auth.Guard
 	Engine *engine.Engine
 	Store  *store.Store
 	// Metrics may be nil.
@@ -73,15 +74,17 @@ type Server struct {
 
 // New makes a server, which Stop ends also where Start was never called. It opens nothing; it refuses to be reachable from elsewhere without TLS and tokens.
 func New(o Options) (*Server, error) {
-	if err := refuseOpenDoor(o.Listen, o.Auth); err != nil {
+	if o.Guard == nil {
+		var err error
+		if o.Guard, err = auth.New(config.Auth{}); err != nil {
+			return nil, err
+		}
+	}
+	if err := refuseOpenDoor(o.Listen, o.Guard); err != nil {
 		return nil, err
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	guard, err := auth.New(o.Auth.Tokens)
-	if err != nil {
-		return nil, err
 	}
 	service, err := bridge.New(o.Engine, o.Store, o.Log)
 	if err != nil {
@@ -91,7 +94,7 @@ func New(o Options) (*Server, error) {
 		listen: o.Listen,
 		log:    o.Log,
 		store:  o.Store,
-		calls:  newCalls(service, guard, o.Metrics),
+		calls:  newCalls(service, o.Guard, o.Metrics),
 		health: health.NewServer(),
 	}
 	if o.Listen.TLS.Cert != "" {
@@ -107,14 +110,14 @@ func New(o Options) (*Server, error) {
 }
 
 // refuseOpenDoor: whoever reaches the gateway can run programs.
-func refuseOpenDoor(listen config.Listen, tokens config.Auth) error {
+func refuseOpenDoor(listen config.Listen, guard *auth.Guard) error {
 	for _, address := range []string{listen.GRPC, listen.HTTP} {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return fmt.Errorf("%q is not an address to listen on: write host:port", address)
 		}
-		if !config.IsLoopback(host) && (listen.TLS.Cert == "" || len(tokens.Tokens) == 0) {
-			return fmt.Errorf("%s can be reached from other machines, and whoever reaches the gateway can run programs: set listen.tls and auth.tokens, or listen on 127.0.0.1", address)
+		if !config.IsLoopback(host) && (listen.TLS.Cert == "" || guard.Open()) {
+			return fmt.Errorf("%s can be reached from other machines, and whoever reaches the gateway can run programs: set listen.tls and auth, or listen on 127.0.0.1", address)
 		}
 	}
 	return nil

@@ -33,6 +33,7 @@ import (
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server"
+	"github.com/dagbridge/dagbridge/server/auth"
 	"github.com/dagbridge/dagbridge/server/config"
 )
 
@@ -63,9 +64,9 @@ func (g *gateway) send(t testing.TB, client *http.Client, method, path, body str
 // With tokens nothing but the probes answers without one, at either door; and the token's name owns the jobs.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	g := start(t, func(o *server.Options) {
-		o.Auth.Tokens = []config.Token{{Name: "airflow", SHA256: digest("s3cret")}}
-	})
+	guard, err := auth.New(config.Auth{Tokens: []config.Token{{Name: "airflow", SHA256: digest("s3cret")}}})
+	require.NoError(t, err)
+	g := start(t, func(o *server.Options) { o.Guard = guard })
 	for _, path := range []string{"/v1/jobs", "/v1/clusters", "/v1/jobs/x/logs", "/openapi.json", "/metrics", "/nothing"} {
 		code, text := g.get(t, path)
 		require.Equal(t, http.StatusUnauthorized, code, path)
@@ -79,7 +80,7 @@ func TestTokens(t *testing.T) {
 		code, _ := g.get(t, path)
 		require.Equal(t, http.StatusOK, code, path)
 	}
-	_, err := g.grpc.GetJob(t.Context(), &dagbridgev1.GetJobRequest{Id: "x"})
+	_, err = g.grpc.GetJob(t.Context(), &dagbridgev1.GetJobRequest{Id: "x"})
 	require.Equal(t, codes.Unauthenticated, status.Code(err))
 	stream, err := g.grpc.ReadLogs(t.Context(), &dagbridgev1.ReadLogsRequest{Id: "x"})
 	require.NoError(t, err)
@@ -100,21 +101,22 @@ func TestTokens(t *testing.T) {
 // Whoever reaches a gateway can run programs on it: it does not open a door to other machines without a lock.
 func TestRefusesAnOpenDoor(t *testing.T) {
 	t.Parallel()
-	token := config.Auth{Tokens: []config.Token{{Name: "a", SHA256: digest("x")}}}
+	guard, err := auth.New(config.Auth{Tokens: []config.Token{{Name: "a", SHA256: digest("x")}}})
+	require.NoError(t, err)
 	pair := config.TLS{Cert: "c", Key: "k"}
 	for name, o := range map[string]server.Options{
 		"neither":         {Listen: config.Listen{GRPC: "127.0.0.1:0", HTTP: "0.0.0.0:0"}},
-		"no TLS":          {Listen: config.Listen{GRPC: "192.0.2.1:0", HTTP: "127.0.0.1:0"}, Auth: token},
+		"no TLS":          {Listen: config.Listen{GRPC: "192.0.2.1:0", HTTP: "127.0.0.1:0"}, Guard: guard},
 		"no tokens":       {Listen: config.Listen{GRPC: "[::]:0", HTTP: "127.0.0.1:0", TLS: pair}},
 		"every interface": {Listen: config.Listen{GRPC: ":7070", HTTP: "127.0.0.1:0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := server.New(o)
-			require.ErrorContains(t, err, "set listen.tls and auth.tokens, or listen on 127.0.0.1")
+			require.ErrorContains(t, err, "set listen.tls and auth, or listen on 127.0.0.1")
 		})
 	}
-	_, err := server.New(server.Options{Listen: config.Listen{GRPC: "localhost", HTTP: "127.0.0.1:0"}})
+	_, err = server.New(server.Options{Listen: config.Listen{GRPC: "localhost", HTTP: "127.0.0.1:0"}})
 	require.ErrorContains(t, err, "host:port")
 }
 

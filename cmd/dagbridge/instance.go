@@ -52,7 +52,7 @@ func startInstance(cfg *config.Config, log *slog.Logger) (_ *instance, err error
 		return nil, err
 	}
 	i.closeClusters = closeClusters
-	guard, err := auth.New(cfg.Auth.Tokens)
+	guard, err := auth.New(cfg.Auth)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func startInstance(cfg *config.Config, log *slog.Logger) (_ *instance, err error
 	running.Start()
 	i.engine = running
 	doors, err := server.New(server.Options{
-		Listen: cfg.Listen, Auth: cfg.Auth, Engine: running, Store: i.store, Metrics: metrics, Registry: registry, Log: log,
+		Listen: cfg.Listen, Guard: guard, Engine: running, Store: i.store, Metrics: metrics, Registry: registry, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestTheManifestsAreTaken(t *testing.T) {
 	c := kubernetestest.Shared(t)
 	c.Kubectl(t, "", "create", "namespace", "dagbridge", "--save-config") // as apply does
 	t.Cleanup(func() { c.Kubectl(t, "", "delete", "namespace", "dagbridge", "--wait=false") })
-	for _, name := range []string{"gateway.yaml", "rbac.yaml"} {
+	for _, name := range []string{"gateway.yaml", "rbac.yaml", "serviceaccounts.yaml"} {
 		out := c.Kubectl(t, manifest(t, name), "apply", "--dry-run=server", "--validate=strict", "-n", "dagbridge", "-f", "-")
 		require.NotContains(t, out, "Warning")
 	}

@@ -1,8 +1,9 @@
 // Package auth says who calls, and whether they may.
 //
 // Callers carry a bearer token; the gateway knows its SHA-256 and the name that goes with it, which becomes the owner of
-// the jobs that come with it. Without configured tokens everybody who reaches the gateway is its own user; that is why such
-// a gateway listens on loopback only.
+// the jobs that come with it. Pods of a Kubernetes cluster carry a token of their service account, made for this gateway; whose
+// it is says that cluster's API server (serviceaccounts.go). Without either everybody who reaches the gateway is its own user;
+// that is why such a gateway listens on loopback only.
 //
 // A token also stands for a Unix user, as whom jobs run on clusters that act as their users, and may be let act as others.
 //
@@ -33,6 +34,8 @@ type Guard struct {
 	// self is who everybody is when there are no tokens.
 	self   string
 	tokens []token
+	// accounts is nil where no service accounts are let in.
+	accounts *serviceAccounts
 }
 
 type token struct {
@@ -42,17 +45,23 @@ type token struct {
 	actAs  []string
 }
 
-// New makes a guard that knows these tokens.
-func New(tokens []config.Token) (*Guard, error) {
+// New makes a guard that knows these tokens, and these service accounts. It asks nobody yet.
+func New(who config.Auth) (*Guard, error) {
 	g := &Guard{}
-	for i, t := range tokens {
+	for i, t := range who.Tokens {
 		digest, err := hex.DecodeString(t.SHA256)
 		if err != nil || len(digest) != sha256.Size || t.Name == "" {
 			return nil, fmt.Errorf("auth.tokens[%d] needs a name and a SHA-256 of 64 hexadecimal digits", i)
 		}
 		g.tokens = append(g.tokens, token{t.Name, [sha256.Size]byte(digest), cmp.Or(t.User, t.Name), t.ActAs})
 	}
-	if len(tokens) == 0 {
+	if who.ServiceAccounts != nil {
+		var err error
+		if g.accounts, err = newServiceAccounts(*who.ServiceAccounts); err != nil {
+			return nil, err
+		}
+	}
+	if g.Open() {
 		self, err := user.Current()
 		if err != nil {
 			return nil, fmt.Errorf("finding the name of the gateway's own user, who owns the jobs when there are no tokens: %w", err)
@@ -63,14 +72,15 @@ func New(tokens []config.Token) (*Guard, error) {
 }
 
 // Open says whether callers need no token.
-func (g *Guard) Open() bool { return len(g.tokens) == 0 }
+func (g *Guard) Open() bool { return len(g.tokens) == 0 && g.accounts == nil }
 
 // public methods need no token: whether the gateway is up may be asked by anyone.
 func public(method string) bool { return strings.HasPrefix(method, "/grpc.health.v1.Health/") }
 
 // Authorise says who makes a call of a method ("/dagbridge.v1.BridgeService/GetJob") with this Authorization, and lets
-// nobody else in: UNAUTHENTICATED. Whoever has a token may do everything; jobs show whose they are.
-func (g *Guard) Authorise(method, authorization string) (owner string, err error) {
+// nobody else in: UNAUTHENTICATED; PERMISSION_DENIED for a pod that is none of those that may; UNAVAILABLE when nobody can say
+// whose token it is. Whoever has a token may do everything; jobs show whose they are.
+func (g *Guard) Authorise(ctx context.Context, method, authorization string) (owner string, err error) {
 	if g.Open() || public(method) {
 		return g.self, nil
 	}
@@ -81,17 +91,22 @@ func (g *Guard) Authorise(method, authorization string) (owner string, err error
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		return "", status.Error(codes.Unauthenticated, `the Authorization is not of the form "Bearer <token>"`)
 	}
-	digest := sha256.Sum256([]byte(strings.TrimSpace(secret)))
+	secret = strings.TrimSpace(secret)
+	digest := sha256.Sum256([]byte(secret))
 	// All are compared, each in constant time, so that the time tells nothing.
 	for _, t := range g.tokens {
 		if subtle.ConstantTimeCompare(t.digest[:], digest[:]) == 1 {
 			owner = t.name
 		}
 	}
-	if owner == "" {
+	switch {
+	case owner != "":
+		return owner, nil
+	case g.accounts != nil && isJWT(secret):
+		return g.accounts.owner(ctx, secret, digest)
+	default:
 		return "", status.Error(codes.Unauthenticated, "the gateway does not know this token")
 	}
-	return owner, nil
 }
 
 // UserOf is the Unix user as whom an owner's job runs, where jobs run as those who submit them: the one that is asked for, if
@@ -103,15 +118,21 @@ func (g *Guard) UserOf(owner, asked string) (string, error) {
 			own, actAs = t.user, t.actAs
 		}
 	}
+	what := "token"
+	if account, ok := g.accounts.find(owner); ok {
+		what, own, actAs = "account", account.User, account.ActAs
+	}
 	switch {
+	case asked != "" && (slices.Contains(actAs, asked) || slices.Contains(actAs, "*")):
+		return asked, nil
+	case own == "" && what == "account":
+		return "", fmt.Errorf("the account %s stands for no user (auth.serviceAccounts.allow[].user)", owner)
 	case asked == "" || asked == own:
 		return own, nil
-	case slices.Contains(actAs, asked) || slices.Contains(actAs, "*"):
-		return asked, nil
 	case g.Open():
 		return "", fmt.Errorf("jobs run as %s, the gateway's own user, where no tokens say who submits them; not as %s", own, asked)
 	default:
-		return "", fmt.Errorf("the token %s stands for the user %s and may not act as %s (auth.tokens[].actAs)", owner, own, asked)
+		return "", fmt.Errorf("the %s %s stands for the user %s and may not act as %s (actAs beside its name in auth)", what, owner, own, asked)
 	}
 }
 
@@ -123,7 +144,7 @@ func (g *Guard) Admit(ctx context.Context, method string) (context.Context, erro
 	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) > 0 {
 		authorization = values[0]
 	}
-	owner, err := g.Authorise(method, authorization)
+	owner, err := g.Authorise(ctx, method, authorization)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func digest(token string) string {
 
 func TestAuthorise(t *testing.T) {
 	t.Parallel()
-	guard, err := auth.New([]config.Token{{Name: "airflow", SHA256: digest("s3cret")}, {Name: "kfp", SHA256: strings.ToUpper(digest("other"))}})
+	guard, err := auth.New(config.Auth{Tokens: []config.Token{{Name: "airflow", SHA256: digest("s3cret")}, {Name: "kfp", SHA256: strings.ToUpper(digest("other"))}}})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		method, authorization, owner, fault string
@@ -43,7 +43,7 @@ func TestAuthorise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			owner, err := guard.Authorise(c.method, c.authorization)
+			owner, err := guard.Authorise(t.Context(), c.method, c.authorization)
 			if c.fault == "" {
 				require.NoError(t, err)
 			} else {
@@ -58,7 +58,7 @@ func TestAuthorise(t *testing.T) {
 
 func TestWithoutTokensEverybodyIsTheGatewaysUser(t *testing.T) {
 	t.Parallel()
-	guard, err := auth.New(nil)
+	guard, err := auth.New(config.Auth{})
 	require.NoError(t, err)
 	self, err := user.Current()
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestWithoutTokensEverybodyIsTheGatewaysUser(t *testing.T) {
 
 func TestAdmit(t *testing.T) {
 	t.Parallel()
-	guard, err := auth.New([]config.Token{{Name: "airflow", SHA256: digest("s3cret")}})
+	guard, err := auth.New(config.Auth{Tokens: []config.Token{{Name: "airflow", SHA256: digest("s3cret")}}})
 	require.NoError(t, err)
 	_, err = guard.Admit(t.Context(), method)
 	require.Equal(t, codes.Unauthenticated, status.Code(err))
@@ -88,7 +88,7 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := auth.New([]config.Token{token})
+			_, err := auth.New(config.Auth{Tokens: []config.Token{token}})
 			require.ErrorContains(t, err, "auth.tokens[0]")
 		})
 	}
@@ -96,10 +96,10 @@ func TestNewRefuses(t *testing.T) {
 
 func TestAsWhomAnOwnersJobsRun(t *testing.T) {
 	t.Parallel()
-	guard, err := auth.New([]config.Token{
+	guard, err := auth.New(config.Auth{Tokens: []config.Token{
 		{Name: "ann", SHA256: digest("1")}, {Name: "airflow", SHA256: digest("2"), User: "air", ActAs: []string{"ann", "ben"}},
 		{Name: "portal", SHA256: digest("3"), ActAs: []string{"*"}},
-	})
+	}})
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ owner, asked, user, fault string }{
 		"the name is the user":         {"ann", "", "ann", ""},
@@ -128,7 +128,7 @@ func TestWithoutTokensJobsRunAsTheGatewaysUser(t *testing.T) {
 	t.Parallel()
 	me, err := user.Current()
 	require.NoError(t, err)
-	guard, err := auth.New(nil)
+	guard, err := auth.New(config.Auth{})
 	require.NoError(t, err)
 	own, err := guard.UserOf(me.Username, "")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import "time"
 
 // Config is the whole configuration. Relative paths are taken from the working directory of the gateway.
 type Config struct {
-	// Where the gateway answers. Anything but a loopback address needs listen.tls and auth.tokens.
+	// Where the gateway answers. Anything but a loopback address needs listen.tls and auth.
 	Listen Listen `yaml:"listen"`
 	// Folder of the gateway's own files: the store, and the jobs of local clusters. Made when it is not there.
 	Data string `yaml:"data"`
@@ -47,8 +47,10 @@ type TLS struct {
 
 // Auth is who may use the gateway.
 type Auth struct {
-	// Bearer tokens. With none, everybody who reaches the gateway may use it, as the gateway's own user.
+	// Bearer tokens. With none, and no serviceAccounts, everybody who reaches the gateway may use it, as the gateway's own user.
 	Tokens []Token `yaml:"tokens"`
+	// Pods of a Kubernetes cluster, by the tokens that are projected into them for this gateway.
+	ServiceAccounts *ServiceAccounts `yaml:"serviceAccounts"`
 }
 
 // Token is one bearer token. The token itself is nowhere but with its user.
@@ -62,6 +64,35 @@ type Token struct {
 	// Other Unix users that its jobs may run as, when task.slurm.user names them; "*" is everybody but root.
 	ActAs []string `yaml:"actAs"`
 }
+
+// ServiceAccounts are those of one Kubernetes cluster. Its API server says whose a token is (TokenReview), so the gateway's own
+// account there needs the right to create tokenreviews (server/deploy/serviceaccounts.yaml).
+type ServiceAccounts struct {
+	// Path of a kubeconfig. Left out: in-cluster.
+	Kubeconfig string `yaml:"kubeconfig"`
+	// Context in it. Left out: the current one.
+	Context string `yaml:"context"`
+	// Audience that a token must be for (serviceAccountToken.audience of a projected volume). One for the API server itself is
+	// not taken: who has it could act as the pod.
+	Audience string `yaml:"audience"`
+	// Accounts that may use the gateway. Every pod can have a token for any audience, so there is nobody else in the cluster
+	// who may.
+	Allow []ServiceAccount `yaml:"allow"`
+}
+
+// ServiceAccount is one account, or all of a namespace. Jobs that come with its token belong to system:serviceaccount:NAMESPACE:NAME.
+type ServiceAccount struct {
+	// Its namespace.
+	Namespace string `yaml:"namespace"`
+	// Its name. Left out: every account of the namespace that is not named beside.
+	Name string `yaml:"name"`
+	// Unix user that it stands for, on clusters with slurm.impersonate. Left out: none, and its jobs are refused there.
+	User string `yaml:"user"`
+	// Other Unix users that its jobs may run as, when task.slurm.user names them; "*" is everybody but root.
+	ActAs []string `yaml:"actAs"`
+}
+
+func (s *ServiceAccounts) setDefaults() { s.Audience = "dagbridge" }
 
 // Cluster is one place to run jobs: a name and exactly one of local, slurm and kubernetes.
 type Cluster struct {

@@ -56,7 +56,7 @@ func TestValidateWithoutFile(t *testing.T) {
 	c := config.Default()
 	c.Listen.GRPC = "example.org:7070"
 	require.EqualError(t, c.Validate(), "listen.grpc: example.org:7070 is reached from other machines, which needs listen.tls and "+
-		"auth.tokens; listen.tls and auth.tokens are not set. Set both, or listen on 127.0.0.1")
+		"auth; listen.tls and auth are not set. Set both, or listen on 127.0.0.1")
 }
 
 func FuzzParse(f *testing.F) {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"net"
@@ -22,7 +21,7 @@ import (
 // faults is everything that is wrong with the values, each with its path and without a line.
 func (c *Config) faults() []Fault {
 	var f Faults
-	c.Listen.check(&f, len(c.Auth.Tokens) > 0)
+	c.Listen.check(&f, len(c.Auth.Tokens) > 0 || c.Auth.ServiceAccounts != nil)
 	if c.Data == "" {
 		f.add(0, "data", "name the folder of the gateway's own files")
 	}
@@ -53,7 +52,7 @@ func (c *Config) faults() []Fault {
 	return f.List
 }
 
-func (l *Listen) check(f *Faults, tokens bool) {
+func (l *Listen) check(f *Faults, auth bool) {
 	addresses := []struct{ path, value string }{{"listen.grpc", l.GRPC}, {"listen.http", l.HTTP}}
 	for _, a := range addresses {
 		host, port, err := net.SplitHostPort(a.value)
@@ -66,11 +65,11 @@ func (l *Listen) check(f *Faults, tokens bool) {
 		if l.TLS.Cert == "" && l.TLS.Key == "" {
 			missing = append(missing, "listen.tls")
 		}
-		if !tokens {
-			missing = append(missing, "auth.tokens")
+		if !auth {
+			missing = append(missing, "auth")
 		}
 		if len(missing) > 0 && !IsLoopback(host) {
-			f.add(0, a.path, "%s is reached from other machines, which needs listen.tls and auth.tokens; %s not set. Set both, or listen on 127.0.0.1",
+			f.add(0, a.path, "%s is reached from other machines, which needs listen.tls and auth; %s not set. Set both, or listen on 127.0.0.1",
 				a.value, strings.Join(missing, " and ")+are(missing))
 		}
 		if a.path == "listen.http" && a.value == l.GRPC && number != 0 {
@@ -99,36 +98,6 @@ func IsLoopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
-}
-
-func (a *Auth) check(f *Faults) {
-	names, digests := map[string]bool{}, map[string]bool{}
-	for i, token := range a.Tokens {
-		path := fmt.Sprintf("auth.tokens[%d]", i)
-		if token.Name == "" || hasControl(token.Name) {
-			f.add(0, path+".name", "a token needs a name without control characters; it becomes the owner of the jobs that come with it")
-		} else if names[token.Name] {
-			f.add(0, path+".name", "another token is called %q", token.Name)
-		}
-		names[token.Name] = true
-		if token.User != "" && !slurm.IsUser(token.User) {
-			f.add(0, path+".user", "%q cannot be the name of a user", token.User)
-		}
-		for j, user := range token.ActAs {
-			if user != "*" && !slurm.IsUser(user) {
-				f.add(0, fmt.Sprintf("%s.actAs[%d]", path, j), `%q can be neither the name of a user nor "*", everybody's`, user)
-			}
-		}
-		digest := strings.ToLower(token.SHA256)
-		raw, err := hex.DecodeString(digest)
-		switch {
-		case err != nil || len(raw) != 32:
-			f.add(0, path+".sha256", `this is not the SHA-256 of a token, 64 hexadecimal digits; make it with: printf %%s "$TOKEN" | sha256sum`)
-		case digests[digest]:
-			f.add(0, path+".sha256", "another token has the same digest")
-		}
-		digests[digest] = true
-	}
 }
 
 func (l *Local) checkImages(f *Faults, path string) {

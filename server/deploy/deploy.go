@@ -4,7 +4,8 @@ package deploy
 
 import "embed"
 
-// Files are the manifests: rbac.yaml for each namespace with jobs, gateway.yaml for the gateway itself.
+// Files are the manifests: rbac.yaml for each namespace with jobs, gateway.yaml for the gateway itself, serviceaccounts.yaml where
+// pods come with tokens of their accounts.
 //
 //go:embed *.yaml
 var Files embed.FS
