@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/dagbridge/dagbridge/integration/loopback"
+	"github.com/dagbridge/dagbridge/integration/program"
 )
 
 //go:embed start-airflow.sh stop-airflow.sh component.sh
@@ -66,7 +67,7 @@ func Start(t testing.TB, o Options) *Airflow {
 	require.NoError(t, err)
 	for _, f := range files {
 		text, _ := scripts.ReadFile(f.Name())
-		require.NoError(t, os.WriteFile(filepath.Join(prefix, f.Name()), text, 0o755))
+		require.NoError(t, program.Write(filepath.Join(prefix, f.Name()), text))
 	}
 	for _, folder := range o.Dags {
 		require.NoError(t, os.CopyFS(filepath.Join(prefix, "dags"), os.DirFS(folder)))

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/dagbridge/dagbridge/integration/program"
 )
 
 func init() { roles["counted"] = runCounted }
@@ -38,7 +40,7 @@ func countCommands(b *testing.B, bin string) (folder string, counter func() call
 	require.NoError(b, err)
 	for _, command := range commands {
 		text := fmt.Sprintf("#!/bin/sh\nexec %s counted %s %s \"$@\"\n", self, log, filepath.Join(bin, command.Name()))
-		require.NoError(b, os.WriteFile(filepath.Join(folder, command.Name()), []byte(text), 0o755))
+		require.NoError(b, program.Write(filepath.Join(folder, command.Name()), []byte(text)))
 	}
 	return folder, func() (all calls) {
 		text, err := os.ReadFile(log)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/dagbridge/dagbridge/integration/program"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/proto/jsoncodec"
@@ -49,7 +50,7 @@ func newRival(b *testing.B, release slurmtest.Release, user string) *rival {
 	require.NoError(b, os.WriteFile(tokenFile, []byte(cluster.Token(b, user, "86400")), 0o600))
 	workDir := cluster.WorkDir(b)
 	script := filepath.Join(workDir, "job.sh")
-	require.NoError(b, os.WriteFile(script, []byte("#!/bin/sh\nexec true\n"), 0o755))
+	require.NoError(b, program.Write(script, []byte("#!/bin/sh\nexec true\n")))
 	return &rival{
 		Cluster: cluster, b: b, user: user, tokenFile: tokenFile, workDir: workDir, script: script,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}},

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/dagbridge/dagbridge/integration/program"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
@@ -70,7 +71,7 @@ func setClock(t *testing.T, c *slurmtest.Cluster, off time.Duration) {
 	before, command, found := strings.Cut(string(text), " slurmctld ")
 	require.True(t, found, "%s", text)
 	faked := fmt.Sprintf("%s LD_PRELOAD=%s FAKETIME=%+ds slurmctld %s", before, libraries[0], int(off.Seconds()), command)
-	require.NoError(t, os.WriteFile(start, []byte(faked), 0o755))
+	require.NoError(t, program.Write(start, []byte(faked)))
 	c.Daemon(t, "restart", "slurmctld")
 	c.AwaitController(t)
 }

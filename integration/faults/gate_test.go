@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/dagbridge/dagbridge/integration/program"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	"github.com/dagbridge/dagbridge/server/backend/slurm"
 )
@@ -75,7 +76,7 @@ code=$?
 echo >>%[5]s
 exit $code
 `, what.cli, filepath.Join(c.Bin(), "scontrol"), g.asked, g.opened, g.done)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte(script), 0o755))
+	require.NoError(t, program.Write(filepath.Join(dir, "scontrol"), []byte(script)))
 	return dir
 }
 

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/dagbridge/dagbridge/integration/loopback"
+	"github.com/dagbridge/dagbridge/integration/program"
 )
 
 //go:embed start-slurm.sh stop-slurm.sh daemon.sh build-root.sh enter-root.sh
@@ -105,7 +106,7 @@ func start(o Options) (*Cluster, error) {
 	files, _ := scripts.ReadDir(".")
 	for _, f := range files {
 		text, _ := scripts.ReadFile(f.Name())
-		if err := os.WriteFile(filepath.Join(prefix, f.Name()), text, 0o755); err != nil {
+		if err := program.Write(filepath.Join(prefix, f.Name()), text); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/dagbridge/dagbridge/integration/program"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/server/backend/backendtest"
@@ -27,7 +28,7 @@ func count(t *testing.T, c *slurmtest.Cluster) counted {
 	require.NoError(t, err)
 	for _, command := range commands {
 		text := fmt.Sprintf("#!/bin/sh\necho %s >> %s\nexec %s \"$@\"\n", command.Name(), n.calls, filepath.Join(c.Bin(), command.Name()))
-		require.NoError(t, os.WriteFile(filepath.Join(n.path, command.Name()), []byte(text), 0o755))
+		require.NoError(t, program.Write(filepath.Join(n.path, command.Name()), []byte(text)))
 	}
 	return n
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/dagbridge/dagbridge/integration/program"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
@@ -106,9 +107,9 @@ func restReplaced(t *testing.T, c *slurmtest.Cluster) {
 	require.NoError(t, err)
 	alone := strings.Replace(string(command), " slurmrestd ", " slurmrestd -d "+oldest+" ", 1)
 	require.NotEqual(t, string(command), alone)
-	require.NoError(t, os.WriteFile(file, []byte(alone), 0o755))
+	require.NoError(t, program.Write(file, []byte(alone)))
 	c.Daemon(t, "restart", "slurmrestd")
-	t.Cleanup(func() { require.NoError(t, os.WriteFile(file, command, 0o755)) })
+	t.Cleanup(func() { require.NoError(t, program.Write(file, command)) })
 
 	require.Equal(t, []error{nil}, b.eventually(t, func() []error {
 		return b.backend.Alter(t.Context(), []backend.Change{{Ref: before.Ref, Job: before.Job, Release: true}})

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/dagbridge/dagbridge/integration/program"
 	slurmtest "github.com/dagbridge/dagbridge/integration/slurm"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
@@ -161,7 +162,7 @@ func slowCommands(t *testing.T, c *slurmtest.Cluster, n *slurmtest.LoginNode) (p
 		require.NoError(t, os.Symlink(filepath.Join(c.Bin(), name), filepath.Join(path, name)))
 	}
 	text := "#!/bin/sh\necho $$ >" + begun + "\nexec sleep 600\n"
-	require.NoError(t, os.WriteFile(filepath.Join(path, "sbatch"), []byte(text), 0o755))
+	require.NoError(t, program.Write(filepath.Join(path, "sbatch"), []byte(text)))
 	return path, begun
 }
 

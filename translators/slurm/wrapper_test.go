@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dagbridge/dagbridge/integration/program"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/slurm"
@@ -622,5 +623,5 @@ func writeProgram(t testing.TB, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+	require.NoError(t, program.Write(path, []byte(text)))
 }

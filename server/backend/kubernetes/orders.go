@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/dagbridge/dagbridge/server/backend"
 	translate "github.com/dagbridge/dagbridge/translators/kubernetes"
@@ -137,7 +138,7 @@ func (c *clients) mine(ctx context.Context, ref backend.NativeRef) (object, *uns
 	return where, there, nil
 }
 
-// each makes calls at the same time, and answers for each.
+// each makes calls at the same time, and answers for each. One whose object has changed since it was read is made again.
 func (b *Backend) each(ctx context.Context, n int, call func(context.Context, *clients, int) error) []error {
 	errs := make([]error, n)
 	c, err := b.connect()
@@ -151,7 +152,7 @@ func (b *Backend) each(ctx context.Context, n int, call func(context.Context, *c
 		calls.Go(func() error {
 			ctx, cancel := withTimeout(ctx)
 			defer cancel()
-			errs[i] = call(ctx, c, i)
+			errs[i] = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return call(ctx, c, i) })
 			return nil
 		})
 	}

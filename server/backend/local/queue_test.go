@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/dagbridge/dagbridge/integration/program"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/backend"
 	"github.com/dagbridge/dagbridge/server/backend/backendtest"
@@ -280,5 +281,5 @@ func writeProgram(t testing.TB, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+	require.NoError(t, program.Write(path, []byte(text)))
 }

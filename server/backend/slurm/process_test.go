@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/dagbridge/dagbridge/integration/program"
 )
 
 // commandsIn makes a folder of commands.
@@ -100,5 +102,5 @@ func writeProgram(t testing.TB, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+	require.NoError(t, program.Write(path, []byte(text)))
 }
