@@ -28,9 +28,12 @@ type Gateway struct {
 	Config, Data, WorkDir string
 	// User that the jobs in Slurm belong to.
 	User string
+	// Authority is the file with who has signed its certificate; empty where it is not NewSecured's.
+	Authority string
 
-	binary string
-	log    bytes.Buffer
+	key, auth string
+	binary    string
+	log       bytes.Buffer
 
 	mu      sync.Mutex
 	current *process
@@ -93,7 +96,15 @@ func start(t testing.TB, c *slurmtest.Cluster, way string, grpc, http int, more 
 func (g *Gateway) serve(t testing.TB, dir string, grpc, http int, clusters []string) {
 	t.Helper()
 	g.binary, g.Config, g.Data = build(t, dir), filepath.Join(t.TempDir(), "dagbridge.yaml"), t.TempDir()
-	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:%d\", http: \"127.0.0.1:%d\"}\ndata: %q\nlostAfter: 5s\nclusters:\n", grpc, http, g.Data)
+	secured := ""
+	if g.Authority != "" {
+		secured = fmt.Sprintf(", tls: {cert: %q, key: %q}", g.Authority, g.key)
+	}
+	text := fmt.Sprintf("listen: {grpc: \"127.0.0.1:%d\", http: \"127.0.0.1:%d\"%s}\ndata: %q\nlostAfter: 5s\n", grpc, http, secured, g.Data)
+	if g.auth != "" {
+		text += "auth: " + g.auth + "\n"
+	}
+	text += "clusters:\n"
 	for _, cluster := range clusters {
 		text += "  - " + cluster + "\n"
 	}
