@@ -28,7 +28,7 @@ var layers = map[string][]string{
 	"server/config":        {"proto", "translators"},
 	"server/auth":          {"proto", "server/config"},
 	"server/store":         {"proto", "translators"},
-	"server/backend":       {"proto", "translators"},
+	"server/backend":       {"proto", "translators", "server/launcher"},
 	"server/launcher":      {"proto", "translators"},
 	"server/engine":        {"proto", "translators", "server/store", "server/backend", "server/telemetry"},
 	"server/bridge":        {"proto", "translators", "server/store", "server/engine", "server/auth", "server/telemetry", "server/backend"},

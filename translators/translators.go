@@ -46,13 +46,15 @@ type Submission struct {
 const (
 	// LauncherVariable is where the step's script finds it.
 	LauncherVariable = "DAGBRIDGE_LAUNCHER"
+	// OutputLimitVariable is how many bytes of outputs a job may leave there, where they are fewer than elsewhere.
+	OutputLimitVariable = "DAGBRIDGE_OUTPUT_LIMIT"
 	// PipelinesVariable is the folder that the jobs of pipelines share.
 	PipelinesVariable = "DAGBRIDGE_PIPELINES"
 )
 
 // Launches says whether a task's script starts this program.
 func Launches(t *dagbridgev1.Task) bool {
-	return strings.HasPrefix(t.GetScript().GetText(), `exec "$`+LauncherVariable+`" `)
+	return strings.HasPrefix(t.GetScript().GetText(), "#!/bin/sh\nexec \"$"+LauncherVariable+"\" ")
 }
 
 // Instance is one element of a native array.

@@ -44,13 +44,9 @@ func openClusters(cfg *config.Config, log *slog.Logger) ([]engine.Cluster, func(
 func openCluster(cfg *config.Config, c config.Cluster, log *slog.Logger) (backend.Backend, error) {
 	switch {
 	case c.Local != nil:
-		images := map[string]string{}
-		for _, image := range c.Local.Images {
-			images[image.Name] = image.Folder
-		}
 		return local.New(local.Options{
 			Name: c.Name, Dir: filepath.Join(cfg.Data, "jobs", url.PathEscape(c.Name)),
-			CPUs: c.Local.CPUs, Memory: int64(c.Local.Memory), Images: images, Prologue: c.Local.Prologue, Log: log,
+			CPUs: c.Local.CPUs, Memory: int64(c.Local.Memory), Images: folders(c.Local.Images), Prologue: c.Local.Prologue, Log: log,
 		})
 	case c.Slurm != nil:
 		o := slurmOptions(c.Name, c.Slurm, log)
@@ -66,10 +62,20 @@ func openCluster(cfg *config.Config, c config.Cluster, log *slog.Logger) (backen
 	return nil, fmt.Errorf("cluster %s is of no kind", c.Name)
 }
 
+// folders are those that stand in for images, by the images' names.
+func folders(images []config.Image) map[string]string {
+	all := make(map[string]string, len(images))
+	for _, image := range images {
+		all[image.Name] = image.Folder
+	}
+	return all
+}
+
 func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options {
 	o := slurm.Options{
 		Name: name, WorkDir: s.WorkDir, Impersonate: s.Impersonate, PollInterval: s.PollInterval, Prologue: s.Prologue, LoginShell: s.LoginShell,
 		Partition: s.Partition, Account: s.Account, QOS: s.QOS, Container: s.Container,
+		Images: folders(s.Images), Pipelines: s.Pipelines,
 		Limits: slurm.Limits{MaxArraySize: s.Limits.MaxArraySize, MinJobAge: s.Limits.MinJobAge, SubmitRate: s.Limits.SubmitRate}, Log: log,
 	}
 	if s.REST != nil {
@@ -90,7 +96,7 @@ func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options 
 func kubernetesOptions(name string, k *config.Kubernetes, log *slog.Logger) (kubernetes.Options, error) {
 	o := kubernetes.Options{
 		Name: name, Kubeconfig: k.Kubeconfig, Context: k.Context, Namespaces: append([]string{cmp.Or(k.Namespace, "default")}, k.Namespaces...), Kinds: k.Kinds,
-		Site: translate.Site{Image: k.Image, Prologue: k.Prologue, Queue: k.Queue}, Rate: float32(k.CallRate), Keep: k.Keep, Log: log,
+		Site: translate.Site{Image: k.Image, Prologue: k.Prologue, Queue: k.Queue, Launcher: k.Launcher, Pipelines: k.Pipelines, PipelinesClaim: k.PipelinesClaim}, Rate: float32(k.CallRate), Keep: k.Keep, Log: log,
 	}
 	for _, gpu := range k.GPUs {
 		if o.Site.GPUs == nil {

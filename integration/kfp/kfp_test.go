@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/proto/jsoncodec"
 
 	gatewaytest "github.com/dagbridge/dagbridge/integration/gateway"
 )
@@ -76,7 +81,10 @@ type answer struct {
 func TestRunsAsKFPDoes(t *testing.T) {
 	t.Parallel()
 	environment := python(t)
-	names := []string{"conditions-oneof", "exit-handler", "ignore-upstream-failure"}
+	names := []string{"conditions-oneof", "exit-handler", "ignore-upstream-failure", "parallelfor-static"}
+	if os.Getenv("DAGBRIDGE_LONG") != "" {
+		names = append(names, "nested", "loops", "multi-params", "parallelfor-dynamic")
+	}
 	arguments := []string{"oracle.py", t.TempDir()}
 	for _, name := range names {
 		arguments = append(arguments, filepath.Join(pipelines, name, "in.yaml"))
@@ -111,6 +119,12 @@ func TestRunsWhatKFPsLocalRunnerCannot(t *testing.T) {
 	g.run(t, true, "nested-loops")
 	require.JSONEq(t, `{"Output": 7.5}`, g.output(t, "nested-loops", "agg"))
 	require.JSONEq(t, `{"Output": 1.25}`, g.output(t, "nested-loops", "for-loop-1/for-loop-3/sim/2,1"))
+	g.run(t, true, "dynamic-nested")
+	require.JSONEq(t, `{"Output": 2.5}`, g.output(t, "dynamic-nested", "agg-3"))
+	require.JSONEq(t, `{"Output": 0}`, g.output(t, "dynamic-nested", "agg-2"), "of an empty list")
+	require.JSONEq(t, `{"Output": 2.5}`, g.output(t, "dynamic-nested", "agg"))
+	require.Equal(t, "SKIPPED", g.job(t, "dynamic-nested", "for-loop-7/sim-3").GetState().String())
+	require.Equal(t, map[string]int32{"SUCCEEDED": 2}, g.job(t, "dynamic-nested", "for-loop-1/condition-3/say").GetCounts())
 	g.run(t, true, "packages")
 	require.JSONEq(t, `{"Output": "2.3.1"}`, g.output(t, "packages", "version"))
 	g.run(t, true, "conditions-oneof", "--param", "side=edge", "--param", "threshold=9")
@@ -150,6 +164,16 @@ func (g gateway) run(t *testing.T, succeeds bool, name string, more ...string) {
 		code = 0
 	}
 	g.Dagbridge(t, code, append([]string{"run", "--wait", "--run", "monday", filepath.Join(pipelines, name, "in.yaml")}, more...)...)
+}
+
+// job is the one of a task.
+func (g gateway) job(t *testing.T, name, task string) *dagbridgev1.Job {
+	t.Helper()
+	status, text := g.Get(t, "/v1/lookup?"+url.Values{"orchestrator": {"kfp"}, "workflow": {name}, "run": {"monday"}, "task": {task}}.Encode())
+	require.Equal(t, http.StatusOK, status, text)
+	answer := &dagbridgev1.LookupJobResponse{}
+	require.NoError(t, jsoncodec.Unmarshal([]byte(text), answer))
+	return answer.GetJob()
 }
 
 func (g gateway) output(t *testing.T, name, task string) string {

@@ -157,6 +157,11 @@ type Slurm struct {
 	QOS string `yaml:"qos"`
 	// Container runtime of tasks that name none: apptainer, charliecloud, oci or pyxis. Left out: such tasks are refused.
 	Container string `yaml:"container"`
+	// What stands in for container images on the nodes, where none run. Tasks with other images need container.
+	Images []Image `yaml:"images"`
+	// Absolute path of the folder that the steps of pipelines share; name the same one for all clusters that run parts of one
+	// pipeline. Left out: workDir/<user>/pipelines.
+	Pipelines string `yaml:"pipelines"`
 	// What slurmrestd does not tell about the site, and what the gateway may do to it.
 	Limits SlurmLimits `yaml:"limits"`
 }
@@ -230,6 +235,13 @@ type Kubernetes struct {
 	PodTemplateFile string `yaml:"podTemplateFile"`
 	// Kinds that templates may be of, beside Job and JobSet: plural, version and group, as in pytorchjobs.v1.kubeflow.org.
 	Kinds []string `yaml:"kinds"`
+	// Image with this program (server/deploy), for steps of Kubeflow pipelines: an init container brings it from there into
+	// their pods. Left out: they are refused.
+	Launcher string `yaml:"launcher"`
+	// Absolute path of the folder that the steps of pipelines share, on every node, or of where pods find pipelinesClaim.
+	Pipelines string `yaml:"pipelines"`
+	// PersistentVolumeClaim that they share, which all nodes can write to. Left out: the nodes' own folder.
+	PipelinesClaim string `yaml:"pipelinesClaim"`
 	// How GPUs of each type are asked for. Left out: nvidia.com/gpu, of no type.
 	GPUs []KubernetesGPU `yaml:"gpus"`
 	// Calls a second that are made of the API server at most. A job is one.

@@ -100,9 +100,9 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-func (l *Local) checkImages(f *Faults, path string) {
+func checkImages(f *Faults, path string, images []Image) {
 	seen := map[string]bool{}
-	for i, image := range l.Images {
+	for i, image := range images {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if image.Name == "" {
 			f.add(0, at+".name", "the name of the image is missing")
@@ -127,7 +127,7 @@ func (c *Cluster) check(f *Faults, path string) {
 		if c.Local.CPUs < 0 {
 			f.add(0, path+".local.cpus", "a number of CPUs cannot be negative; 0 takes all of the machine's")
 		}
-		c.Local.checkImages(f, path+".local.images")
+		checkImages(f, path+".local.images", c.Local.Images)
 	}
 	if c.Slurm != nil {
 		kinds = append(kinds, "slurm")
@@ -158,6 +158,10 @@ func (s *Slurm) check(f *Faults, path string) {
 	}
 	if s.REST != nil {
 		s.REST.check(f, path+".rest")
+	}
+	checkImages(f, path+".images", s.Images)
+	if s.Pipelines != "" && !filepath.IsAbs(s.Pipelines) {
+		f.add(0, path+".pipelines", "%q is not an absolute path", s.Pipelines)
 	}
 	if !filepath.IsAbs(s.WorkDir) {
 		f.add(0, path+".workDir", "name a folder by its absolute path that the gateway and the nodes share")
@@ -220,6 +224,12 @@ func (k *Kubernetes) check(f *Faults, path string) {
 				f.add(0, fmt.Sprintf("%s.nodeSelector[%d]", field, j), "%q is no label of a node: write it as name=value", label)
 			}
 		}
+	}
+	if k.Pipelines != "" && !filepath.IsAbs(k.Pipelines) {
+		f.add(0, path+".pipelines", "%q is not an absolute path", k.Pipelines)
+	}
+	if k.PipelinesClaim != "" && k.Pipelines == "" {
+		f.add(0, path+".pipelines", "name the folder at which pods find the claim %s", k.PipelinesClaim)
 	}
 	if k.CallRate <= 0 {
 		f.add(0, path+".callRate", "calls a second are more than 0")

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 
@@ -52,17 +53,30 @@ func (t *txn) countItems(n *node) (count int, instead dagbridgev1.Job_State, why
 		}
 	}
 	var items []json.RawMessage
+	number, isNumber := elements(value.GetText())
 	switch err := json.Unmarshal([]byte(value.GetText()), &items); {
+	case isNumber && number > maxExpansion:
+		return 0, dagbridgev1.Job_UPSTREAM_FAILED, fmt.Sprintf("%s is %d, and an array has %d instances at most", what, number, maxExpansion)
+	case isNumber && number == 0:
+		return 0, dagbridgev1.Job_SKIPPED, what + " is 0: there is nothing to run"
+	case isNumber:
+		return number, dagbridgev1.Job_STATE_UNSPECIFIED, ""
 	case value == nil:
 		return 0, dagbridgev1.Job_UPSTREAM_FAILED, what + " is not there: nothing says how many instances there are"
 	case err != nil || items == nil:
-		return 0, dagbridgev1.Job_UPSTREAM_FAILED, what + " is no list: nothing says how many instances there are"
+		return 0, dagbridgev1.Job_UPSTREAM_FAILED, what + " is neither a list nor a number: nothing says how many instances there are"
 	case len(items) > maxExpansion:
 		return 0, dagbridgev1.Job_UPSTREAM_FAILED, fmt.Sprintf("%s has %d elements, and an array has %d instances at most", what, len(items), maxExpansion)
 	case len(items) == 0:
 		return 0, dagbridgev1.Job_SKIPPED, what + " is an empty list: there is nothing to run"
 	}
 	return len(items), dagbridgev1.Job_STATE_UNSPECIFIED, ""
+}
+
+// elements is an output that is no list, but the number of its elements.
+func elements(text string) (number int, ok bool) {
+	number, err := strconv.Atoi(text)
+	return number, err == nil && number >= 0
 }
 
 // expanded: the instances of an array are there. One that goes one by one, or in chunks, waits for nothing any more itself. mu is held.

@@ -32,9 +32,14 @@ func TestAnArrayOverAnOutput(t *testing.T) {
 		`[1]`:                                  {submitted, 1, ""},
 		`[` + strings.Repeat("0,", 199) + `0]`: {submitted, 200, ""},
 		`[]`:                                   {skipped, 0, "output files of find is an empty list: there is nothing to run"},
-		`"[1, 2]"`:                             {upstreamFailed, 0, "output files of find is no list: nothing says how many instances there are"},
-		`{"a": 1}`:                             {upstreamFailed, 0, "output files of find is no list: nothing says how many instances there are"},
-		`null`:                                 {upstreamFailed, 0, "output files of find is no list: nothing says how many instances there are"},
+		`"[1, 2]"`:                             {upstreamFailed, 0, "output files of find is neither a list nor a number: nothing says how many instances there are"},
+		`{"a": 1}`:                             {upstreamFailed, 0, "output files of find is neither a list nor a number: nothing says how many instances there are"},
+		`3`:                                    {submitted, 3, ""},
+		`0`:                                    {skipped, 0, "output files of find is 0: there is nothing to run"},
+		`100001`:                               {upstreamFailed, 0, "output files of find is 100001, and an array has 100000 instances at most"},
+		`-1`:                                   {upstreamFailed, 0, "output files of find is neither a list nor a number: nothing says how many instances there are"},
+		`2.5`:                                  {upstreamFailed, 0, "output files of find is neither a list nor a number: nothing says how many instances there are"},
+		`null`:                                 {upstreamFailed, 0, "output files of find is neither a list nor a number: nothing says how many instances there are"},
 		``:                                     {upstreamFailed, 0, "output files of find is not there: nothing says how many instances there are"},
 	} {
 		t.Run(files, func(t *testing.T) {

@@ -134,7 +134,7 @@ func renderFaults(field string, one *planned) translators.Faults {
 // launcher is what is wrong with a task that starts this program, on a cluster whose jobs do not find it.
 func (one *planned) launcher(field string) (faults translators.Faults) {
 	if translators.Launches(one.task) && !one.cluster.Backend.Capabilities().Launcher {
-		faults.Add(field+".container", "steps of pipelines run on local clusters only, as yet, and %s is none", one.cluster.Name)
+		faults.Add(field+".container", "steps of pipelines do not run on %s: its jobs do not find this program", one.cluster.Name)
 	}
 	return faults
 }

@@ -86,6 +86,12 @@ func (l *launch) value(x *kfp.Execution, v *kfp.Value) (json.RawMessage, error) 
 			return first(values), err
 		}
 		return kfp.JSON(values)
+	case v.Each != nil:
+		values, err := l.each(x, v.Each)
+		if err != nil {
+			return nil, err
+		}
+		return kfp.JSON(values)
 	case v.OneOf != nil:
 		for _, each := range v.OneOf {
 			if value, err := l.value(x, each); !errors.Is(err, errAbsent) {
@@ -104,6 +110,9 @@ func (l *launch) value(x *kfp.Execution, v *kfp.Value) (json.RawMessage, error) 
 			return nil, fmt.Errorf("the instance %v has no item among %d", l.index, len(l.step.Items))
 		}
 		return l.step.Items[l.index[len(l.index)-1]], nil
+	case v.ItemOf != "":
+		item, err := l.item(v.ItemOf)
+		return item.Item, err
 	case v.Select != "":
 		of, err := l.value(x, v.Of)
 		if err != nil {
@@ -133,6 +142,8 @@ func (l *launch) list(x *kfp.Execution, v *kfp.Value) ([]json.RawMessage, error)
 		switch {
 		case each.List != nil:
 			some, err = l.list(x, each)
+		case each.Each != nil:
+			some, err = l.each(x, each.Each)
 		case each.Output != nil:
 			some, err = l.outputs(each.Output)
 		default:
@@ -169,8 +180,8 @@ func (l *launch) text(x *kfp.Execution, v *kfp.Value) (json.RawMessage, error) {
 // instances are those that an output is asked of.
 func (l *launch) instances(o *kfp.Output) (all [][]int32) {
 	switch {
-	case o.Same:
-		return [][]int32{l.index}
+	case o.Depth > 0:
+		return [][]int32{l.index[:min(o.Depth, len(l.index))]}
 	case o.All > 0:
 		for i := range o.All {
 			all = append(all, []int32{int32(i)})
@@ -217,6 +228,14 @@ func (l *launch) artifacts(v *kfp.Value) (list []kfp.Artifact, err error) {
 			list = append(list, r.Artifacts[v.Output.Key]...)
 		}
 		return list, nil
+	case v.ItemOf != "":
+		item, err := l.item(v.ItemOf)
+		if err != nil || item.Artifact == nil {
+			return nil, err
+		}
+		return []kfp.Artifact{*item.Artifact}, nil
+	case v.Each != nil:
+		return l.eachArtifact(v.Each)
 	case v.OneOf != nil:
 		for _, each := range v.OneOf {
 			if found, err := l.artifacts(each); !errors.Is(err, errAbsent) {
@@ -245,6 +264,11 @@ func (l *launch) status(s *kfp.Status) (json.RawMessage, error) {
 			return nil, err
 		}
 		instances := l.instances(&kfp.Output{Index: fate.Index, All: fate.All})
+		if fate.Instances != "" {
+			if instances, err = l.listed(fate.Instances); err != nil {
+				return nil, err
+			}
+		}
 		for _, index := range instances {
 			r, err := l.read(fate.Task, index)
 			if err != nil {

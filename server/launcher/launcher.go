@@ -40,6 +40,8 @@ type launch struct {
 	run, shared string
 	// index of the instance.
 	index []int32
+	// lists are those of loops' instances that have been read.
+	lists map[string]list
 	// env is the environment as the program finds it.
 	env    map[string]string
 	stdout io.Writer
@@ -66,6 +68,9 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (int, e
 	if err := os.RemoveAll(l.recordFile(l.step.Task, l.index)); err != nil {
 		return 0, err
 	}
+	if l.step.Listing != nil {
+		return 0, l.listing()
+	}
 	x, err := l.inputs()
 	if err != nil {
 		return 0, err
@@ -85,7 +90,7 @@ func open(stdin io.Reader) (*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{env: map[string]string{}}
+	l := &launch{env: map[string]string{}, lists: map[string]list{}}
 	if l.step, err = kfp.ParseStep(text); err != nil {
 		return nil, err
 	}
@@ -114,6 +119,11 @@ func open(stdin io.Reader) (*launch, error) {
 		parts = append(parts, folderName(part))
 	}
 	l.run = filepath.Join(parts...)
+	if l.step.Instances != "" && l.step.Listing == nil {
+		if err := l.find(); err != nil {
+			return nil, err
+		}
+	}
 	return l, os.MkdirAll(l.run, 0o700)
 }
 

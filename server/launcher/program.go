@@ -59,7 +59,7 @@ func (l *launch) places(x *kfp.Execution) error {
 	if err != nil {
 		return err
 	}
-	outputs := filepath.Join(here, "kfp-outputs")
+	outputs := filepath.Join(here, "kfp-outputs-"+x.Job) // the instances of an array may share the folder
 	x.OutputFile = filepath.Join(outputs, "output_metadata.json")
 	x.OutputFiles = map[string]string{}
 	for name := range l.step.Outputs.Parameters {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dagbridge/dagbridge/translators"
 	"github.com/dagbridge/dagbridge/translators/kfp"
 )
 
@@ -28,6 +29,8 @@ type record struct {
 	State      string                     `json:"state"`
 	Parameters map[string]json.RawMessage `json:"parameters,omitempty"`
 	Artifacts  map[string][]kfp.Artifact  `json:"artifacts,omitempty"`
+	// Instances of a loop, if it has listed them.
+	Instances []kfp.Instance `json:"instances,omitempty"`
 }
 
 // folderName is a name of any kind as that of a folder.
@@ -84,7 +87,11 @@ func (l *launch) write(r *record) error {
 	if err != nil {
 		return err
 	}
-	if err := l.tell(r.Parameters); err != nil {
+	shown := r.Parameters
+	if l.step.Listing != nil { // how many there are is what the gateway has to know
+		shown = map[string]json.RawMessage{kfp.InstancesOutput: json.RawMessage(strconv.Itoa(len(r.Instances)))}
+	}
+	if err := l.tell(shown); err != nil {
 		return err
 	}
 	name := l.recordFile(l.step.Task, l.index)
@@ -116,7 +123,11 @@ func (l *launch) tell(parameters map[string]json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if len(text) > outputLimit {
+	limit := outputLimit
+	if less, err := strconv.Atoi(l.env[translators.OutputLimitVariable]); err == nil {
+		limit = less
+	}
+	if len(text) > limit {
 		fmt.Fprintf(l.stderr, "dagbridge: the output parameters are %d bytes, more than a job shows as its outputs; the steps after this one get them all the same\n", len(text))
 		return nil
 	}

@@ -14,7 +14,7 @@ type scope struct {
 	index []int32
 	// entry are the tasks that must have succeeded before anything in the DAG runs.
 	entry []ref
-	// loop around it that is an array, if any.
+	// loop around it whose instances are arrays, if any.
 	loop *loop
 	// within are the components around it, and around what the DAGs around it are given, the outermost first.
 	within []string
@@ -203,10 +203,14 @@ func (d *dag) task(name string, spec *taskSpec) *unit {
 func (d *dag) gone(name string, spec *taskSpec, c *component) *unit {
 	in := d.taskInputs(name, spec)
 	w := d.wait(name, spec)
+	d.guarded(name, spec)
 	var gates []ref
 	if spec.TriggerPolicy.Condition != "" {
 		gate := d.condition(name, spec, c, in, w)
 		w, gates = wait{refs: []ref{gate}, rule: allSuccess}, []ref{gate}
+		if d.listed() {
+			d = d.over(&loop{list: gate.task, depth: d.loop.depth, parallel: d.loop.parallel})
+		}
 	}
 	var made *unit
 	switch {

@@ -12,7 +12,8 @@
 //   - A condition is a step of its own, "<DAG>/@condition", which judges the pipeline's CEL as KFP's driver does; when it does not
 //     hold it ends SKIPPED, and with it all that is in the DAG. An error fails it.
 //   - A loop is one array where all in it can be; otherwise, its instances are tasks with a map index, one number for each
-//     loop around them. Its items must be known, for so many jobs are made: what another step leaves is refused.
+//     loop around them. Where its items, or those of a loop within it, are known only when the pipeline runs, a step,
+//     "<loop>/@items", lists the instances, and each task in it is one array over the list.
 //   - What runs whatever became of the tasks before it waits for every one of these, however deep, to end.
 //   - A task that is retried, and one whose failure others ignore, fails the run only if it is the last; what an exit handler guards
 //     does always.
@@ -91,9 +92,11 @@ type translator struct {
 	// skippedBy are, for each task, the conditions that may skip it.
 	skippedBy   map[string][]Condition
 	work, edges int
-	general     []string
-	notices     map[string][]string
-	faults      translators.Faults
+	// unknown: a loop was met within one that goes instance by instance, and cannot, since its own items are not known yet.
+	unknown bool
+	general []string
+	notices map[string][]string
+	faults  translators.Faults
 }
 
 // name says whose the run is.

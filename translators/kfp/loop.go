@@ -4,22 +4,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-
-	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
 
 // loop is one whose instances are one array for each of its tasks.
 type loop struct {
-	// size is how many instances there are, and items what each is given.
+	// size is how many instances there are, and items what each is given, when that is known.
 	size  int
 	items []json.RawMessage
+	// list is the task that lists the instances when the pipeline runs; each has so many numbers as the loop is deep.
+	list  string
+	depth int
 	// parallel is how many instances run at once; 0: any number.
 	parallel int
 }
 
-// iterated goes through a task once for each item: as arrays where all in it can be, else instance by instance.
+// iterated goes through a task once for each item: as arrays where all in it can be, else instance by instance. Where the number
+// of items is not known yet, here or within, a step lists the instances, and all in the loop are arrays over the list.
 func (d *dag) iterated(name string, spec *taskSpec, c *component, in inputs, w wait) *unit {
-	items, input, ok := d.items(name, spec, in)
+	found, ok := d.items(name, spec, in)
 	if !ok {
 		return nil
 	}
@@ -27,30 +29,46 @@ func (d *dag) iterated(name string, spec *taskSpec, c *component, in inputs, w w
 		d.fault(name, "is a loop over an executor, and the SDK makes only loops over DAGs")
 		return nil
 	}
-	if len(items) == 0 {
-		made := &unit{required: w.refs, parameters: map[string]*Value{}, artifacts: map[string]*Value{}}
-		if w.rule != allSuccess {
-			made.required = d.entry
-		}
-		for key := range c.OutputDefinitions.Parameters {
-			made.parameters[key] = &Value{Constant: json.RawMessage("[]")}
-		}
-		for key := range c.OutputDefinitions.Artifacts {
-			made.artifacts[key] = &Value{List: []*Value{}}
-		}
-		return made
+	switch {
+	case d.listed(), found.unknown && len(d.index) == 0:
+		return d.overList(name, spec, c, in, found, w)
+	case found.unknown:
+		d.unknown = true
+		return nil
+	case len(found.each) == 0:
+		return d.overNothing(c, w)
 	}
-	parallel := spec.IteratorPolicy.ParallelismLimit
 	inner := d.inner(name, spec)
-	if raw, constant := constants(items); constant && spec.ParameterIterator != nil && d.loop == nil && len(d.index) == 0 && d.isPlain(c, nil) {
+	if raw, constant := constants(found.each); constant && spec.ParameterIterator != nil && d.loop == nil && len(d.index) == 0 && d.isPlain(c, nil) {
 		inner.entry = d.entryOf(name, w)
-		inner.loop = &loop{size: len(items), items: raw, parallel: parallel}
-		in.parameters[input] = &Value{Item: true}
+		inner.loop = &loop{size: len(found.each), items: raw, depth: 1, parallel: spec.IteratorPolicy.ParallelismLimit}
+		in.parameters[found.input] = &Value{Item: true}
 		made := d.translator.dag(c, d.defaults(name, c, in), inner)
 		d.gather(name, made, inner.loop.size)
 		return made
 	}
-	return d.unrolled(name, spec, c, in, items, input, w)
+	before := d.state()
+	whole := d.unrolled(name, spec, c, in, found.each, found.input, w)
+	if d.unknown && len(d.index) == 0 {
+		d.reset(before)
+		return d.overList(name, spec, c, in, found, w)
+	}
+	return whole
+}
+
+// overNothing is what a loop without items comes to.
+func (d *dag) overNothing(c *component, w wait) *unit {
+	made := &unit{required: w.refs, parameters: map[string]*Value{}, artifacts: map[string]*Value{}}
+	if w.rule != allSuccess {
+		made.required = d.entry
+	}
+	for key := range c.OutputDefinitions.Parameters {
+		made.parameters[key] = &Value{Constant: json.RawMessage("[]")}
+	}
+	for key := range c.OutputDefinitions.Artifacts {
+		made.artifacts[key] = &Value{List: []*Value{}}
+	}
+	return made
 }
 
 // unrolled goes through a loop instance by instance. Of more than may run at once each waits for one before it to end.
@@ -83,6 +101,9 @@ func (d *dag) unrolled(name string, spec *taskSpec, c *component, in inputs, ite
 		}
 		made := d.translator.dag(c, d.defaults(name, c, of), inner)
 		instance.finish(name, made, inner.entry)
+		if d.unknown {
+			return nil
+		}
 		instances = append(instances, made)
 		whole.required = append(whole.required, made.required...)
 		whole.steps = append(whole.steps, made.steps...)
@@ -116,12 +137,12 @@ func clone(m map[string]*Value) map[string]*Value {
 func (d *dag) gather(name string, made *unit, size int) {
 	for _, outputs := range []map[string]*Value{made.parameters, made.artifacts} {
 		for key, value := range outputs {
-			if value == nil || value.Output == nil || !value.Output.Same {
+			if value == nil || value.Output == nil || value.Output.Depth == 0 {
 				d.fault(name, "its output %s is put together in a way that an array cannot have", brief(key))
 				continue
 			}
 			of := *value.Output
-			of.Same, of.All = false, size
+			of.Depth, of.All = 0, size
 			outputs[key] = &Value{Output: &of}
 		}
 	}
@@ -143,62 +164,83 @@ func (d *dag) isPlain(c *component, within []*component) bool {
 	return len(within) < maxDepth
 }
 
-// items are what a loop goes through, and the input that is given each.
-func (d *dag) items(name string, spec *taskSpec, in inputs) (items []*Value, input string, ok bool) {
+// items are what a loop goes through.
+type items struct {
+	// input is the one that is given each.
+	input string
+	// each of them, unless it is unknown yet how many there are: then they are those of the list.
+	each    []*Value
+	unknown bool
+	list    *Value
+}
+
+// items finds those of a loop.
+func (d *dag) items(name string, spec *taskSpec, in inputs) (found items, ok bool) {
 	if over := spec.ArtifactIterator; over != nil {
 		list := in.artifacts[over.Items.InputArtifact]
-		if items, ok = d.artifacts(list); !ok {
-			d.fault(name, "is a loop over the artifacts %s, whose number is known only when they have been made; that is not supported yet", brief(over.Items.InputArtifact))
+		if list == nil {
+			d.fault(name, "is a loop over the artifacts %s, and there are none of that name", brief(over.Items.InputArtifact))
+			return items{}, false
 		}
-		return items, over.ItemInput, ok
+		each, known := d.artifacts(list)
+		return items{input: over.ItemInput, each: each, unknown: !known, list: list}, true
 	}
 	over := spec.ParameterIterator
 	raw := over.Items.Raw
-	var list *Value
+	found.input = over.ItemInput
 	if raw == "" {
-		if list = in.parameters[over.Items.InputParameter]; list == nil {
+		if found.list = in.parameters[over.Items.InputParameter]; found.list == nil {
 			d.fault(name, "is a loop over its input %s, which has no value", brief(over.Items.InputParameter))
-			return nil, "", false
+			return items{}, false
 		}
 	} else {
 		quoted, _ := json.Marshal(raw) // a string always has a JSON form
-		if list = d.constant(name, "", spec, quoted, nil); list == nil {
-			return nil, "", false
+		if found.list = d.constant(name, "", spec, quoted, nil); found.list == nil {
+			return items{}, false
 		}
-		if list.Constant != nil {
-			list = &Value{Constant: json.RawMessage(asText(list.Constant))}
+		if found.list.Constant != nil {
+			found.list = &Value{Constant: json.RawMessage(asText(found.list.Constant))}
 		}
 	}
-	switch {
+	switch list := found.list; {
 	case d.isShown(list):
 		d.notice(d.at(name), "the items of the loop are a parameter without a value: one instance is shown")
-		return []*Value{list}, over.ItemInput, true
+		found.each = []*Value{list}
+		return found, true
 	case list.List != nil && len(list.List) <= maxItems:
-		return list.List, over.ItemInput, true
+		found.each = list.List
+		return found, true
 	case list.Output != nil && list.Output.All > 0:
-		for i := range list.Output.All {
-			one := *list.Output
-			one.All, one.Index = 0, []int32{int32(i)}
-			items = append(items, &Value{Output: &one})
-		}
-		return items, over.ItemInput, true
+		found.each = list.Output.instances()
+		return found, true
 	case list.Constant == nil:
-		d.fault(name, "is a loop over %s, which is known only when that has run: loops whose length is not known beforehand are not supported yet", describe(list))
-		return nil, "", false
+		found.unknown = true
+		return found, true
 	}
 	var each []json.RawMessage
-	if err := json.Unmarshal(list.Constant, &each); err != nil {
-		d.fault(name, "is a loop over %s, which is no list", brief(string(list.Constant)))
-		return nil, "", false
+	if err := json.Unmarshal(found.list.Constant, &each); err != nil {
+		d.fault(name, "is a loop over %s, which is no list", brief(string(found.list.Constant)))
+		return items{}, false
 	}
 	if len(each) > maxItems {
 		d.fault(name, "has %d items, and %d are taken at most", len(each), maxItems)
-		return nil, "", false
+		return items{}, false
 	}
 	for _, item := range each {
-		items = append(items, &Value{Constant: item})
+		found.each = append(found.each, &Value{Constant: item})
 	}
-	return items, over.ItemInput, true
+	return found, true
+}
+
+// instances are those of an output of all, one by one.
+func (o *Output) instances() []*Value {
+	each := make([]*Value, o.All)
+	for i := range each {
+		one := *o
+		one.All, one.Index = 0, []int32{int32(i)}
+		each[i] = &Value{Output: &one}
+	}
+	return each
 }
 
 // artifacts are those of a list whose length is known.
@@ -217,13 +259,7 @@ func (d *dag) artifacts(list *Value) ([]*Value, bool) {
 		}
 		return items, len(items) <= maxItems
 	case list.Output != nil && list.Output.All > 0:
-		items := make([]*Value, list.Output.All)
-		for i := range items {
-			one := *list.Output
-			one.All, one.Index = 0, []int32{int32(i)}
-			items[i] = &Value{Output: &one}
-		}
-		return items, true
+		return list.Output.instances(), true
 	}
 	return nil, false
 }
@@ -248,13 +284,4 @@ func describe(value *Value) string {
 		return describe(value.Of)
 	}
 	return "what other tasks leave"
-}
-
-// array makes an array of a task in a loop that is one.
-func (l *loop) array() *dagbridgev1.Array {
-	a := &dagbridgev1.Array{MaxParallel: int32(min(l.parallel, maxItems))}
-	for range l.size {
-		a.Items = append(a.Items, &dagbridgev1.Array_Item{})
-	}
-	return a
 }

@@ -35,7 +35,32 @@ type Step struct {
 	Outputs    Outputs                   `json:"outputs,omitzero"`
 	// Items of the loop whose instances are one array; the instance takes the one at its index.
 	Items []json.RawMessage `json:"items,omitempty"`
+	// Instances is the task that has listed the instances of a loop whose items are known only when the pipeline runs: this one is
+	// the one at its place in the list.
+	Instances string `json:"instances,omitempty"`
+	// Listing makes such a list, in the place of a program; of the instances of Instances, if there are any.
+	Listing *Listing `json:"listing,omitempty"`
 }
+
+// Listing is how the instances of a loop are found: one for each item, or, of those there are, the ones for which the step's
+// condition holds.
+type Listing struct {
+	Items *Value `json:"items,omitempty"`
+	// Artifacts: the items are artifacts.
+	Artifacts bool `json:"artifacts,omitempty"`
+}
+
+// Instance is one of a list.
+type Instance struct {
+	// Index has a number for each loop around it.
+	Index []int32 `json:"index"`
+	// Item of the innermost loop, a parameter or an artifact.
+	Item     json.RawMessage `json:"item,omitempty"`
+	Artifact *Artifact       `json:"artifact,omitempty"`
+}
+
+// InstancesOutput is the output by which a listing tells the gateway how many instances there are.
+const InstancesOutput = "instances"
 
 // Parameter is an input that is a value.
 type Parameter struct {
@@ -89,6 +114,10 @@ type Value struct {
 	List []*Value `json:"list,omitempty"`
 	// Item of the loop.
 	Item bool `json:"item,omitempty"`
+	// ItemOf is the item of the loop whose instances this task has listed.
+	ItemOf string `json:"itemOf,omitempty"`
+	// Each puts together what the instances of a loop have.
+	Each *Each `json:"each,omitempty"`
 	// Select takes a part of Of, by CEL.
 	Select string `json:"select,omitempty"`
 	Of     *Value `json:"of,omitempty"`
@@ -103,13 +132,20 @@ type Value struct {
 type Output struct {
 	Task  string  `json:"task"`
 	Index []int32 `json:"index,omitempty"`
-	// Same: of the instance with the index of the step that asks.
-	Same bool `json:"same,omitempty"`
+	// Depth: of the instance whose index is so many numbers of that of the step that asks.
+	Depth int `json:"depth,omitempty"`
 	// All so many instances, as a list.
 	All int    `json:"all,omitempty"`
 	Key string `json:"key"`
 	// Artifact: it is one, not a parameter.
 	Artifact bool `json:"artifact,omitempty"`
+}
+
+// Each is a value of every instance in a list whose index begins with Depth numbers of that of the step that asks.
+type Each struct {
+	Instances string `json:"instances"`
+	Depth     int    `json:"depth,omitempty"`
+	Value     *Value `json:"value"`
 }
 
 // Status asks how a task has ended: it has succeeded when each of its steps has, or was skipped by one of the conditions
@@ -124,6 +160,8 @@ type Fate struct {
 	Task  string  `json:"task"`
 	Index []int32 `json:"index,omitempty"`
 	All   int     `json:"all,omitempty"`
+	// Instances is the task that has listed all of them.
+	Instances string `json:"instances,omitempty"`
 	// Conditions whose being false skips it.
 	Conditions []Condition `json:"conditions,omitempty"`
 }
@@ -146,7 +184,7 @@ func (s *Step) script() (string, error) {
 	if err := encoder.Encode(s); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("exec \"$%s\" kfp-step <<'STEP'\n%sSTEP\n", translators.LauncherVariable, text.String()), nil
+	return fmt.Sprintf("#!/bin/sh\nexec \"$%s\" kfp-step <<'STEP'\n%sSTEP\n", translators.LauncherVariable, text.String()), nil
 }
 
 // ParseStep reads what script has written.

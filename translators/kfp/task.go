@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,21 +28,21 @@ func (d *dag) step(name string, spec *taskSpec, c *component, in inputs, w wait)
 	}
 	s := &Step{Task: d.at(name), Name: spec.displayName(name), Root: d.translator.spec.DefaultPipelineRoot}
 	if d.loop != nil {
-		s.Items = d.loop.items
+		s.Items, s.Instances = d.loop.items, d.loop.list
 	}
 	d.stepInputs(s, name, c, in, false)
 	made := &unit{parameters: map[string]*Value{}, artifacts: map[string]*Value{}}
 	s.Outputs = Outputs{Parameters: map[string]string{}, Artifacts: map[string]ArtifactType{}}
 	for key, definition := range c.OutputDefinitions.Parameters {
 		s.Outputs.Parameters[key] = definition.ParameterType
-		made.parameters[key] = &Value{Output: &Output{Task: s.Task, Index: d.index, Same: d.loop != nil, Key: key}}
+		made.parameters[key] = &Value{Output: &Output{Task: s.Task, Index: d.index, Depth: d.depth(), Key: key}}
 		if words[definition.ParameterType] == "" {
 			d.fault(name, "its output %s is of the type %s, which is not known", brief(key), brief(definition.ParameterType))
 		}
 	}
 	for key, definition := range c.OutputDefinitions.Artifacts {
 		s.Outputs.Artifacts[key] = definition.ArtifactType
-		made.artifacts[key] = &Value{Output: &Output{Task: s.Task, Index: d.index, Same: d.loop != nil, Key: key, Artifact: true}}
+		made.artifacts[key] = &Value{Output: &Output{Task: s.Task, Index: d.index, Depth: d.depth(), Key: key, Artifact: true}}
 		if definition.IsArtifactList {
 			d.fault(name, "its output %s is a list of artifacts, whose length only the program knows; that is not supported", brief(key))
 		}
@@ -57,6 +58,7 @@ func (d *dag) step(name string, spec *taskSpec, c *component, in inputs, w wait)
 	d.program(name, s, task)
 	if d.loop != nil {
 		task.Array = d.loop.array()
+		w.refs = append(slices.Clone(w.refs), d.loop.lister()...)
 	}
 	at := d.make(s.Task, w, task)
 	made.required, made.steps = []ref{at}, []ref{at}

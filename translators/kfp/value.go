@@ -221,13 +221,3 @@ func (d *dag) outputs() (parameters, artifacts map[string]*Value) {
 	}
 	return parameters, artifacts
 }
-
-// all is an output of every instance of an array.
-func all(value *Value, instances int) (*Value, bool) {
-	if value.Output == nil || !value.Output.Same {
-		return nil, false
-	}
-	of := *value.Output
-	of.Same, of.All = false, instances
-	return &Value{Output: &of}, true
-}

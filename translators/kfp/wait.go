@@ -95,7 +95,7 @@ func (d *dag) make(name string, w wait, task *dagbridgev1.Task) ref {
 // edge is from one task to another: in an array to the same instance of another array over the same loop.
 func (d *dag) edge(from, to ref) *dagbridgev1.Edge {
 	switch run := d.workflow.GetRun(); {
-	case to.loop != nil && to.loop == from.loop:
+	case to.loop != nil && to.loop == from.loop && to.loop.list == "":
 		return &dagbridgev1.Edge{Task: to.task, Instances: dagbridgev1.Edge_SAME_INDEX}
 	case len(to.index) == 0:
 		return &dagbridgev1.Edge{Task: to.task}
@@ -114,7 +114,14 @@ func (d *dag) condition(name string, spec *taskSpec, c *component, in inputs, w 
 	if err := d.expressions.Compile(s.Condition); err != nil {
 		d.fault(name, "its condition %s: %v", brief(s.Condition), err)
 	}
-	task := &dagbridgev1.Task{SkipExitCodes: []int32{ExitSkipped}}
+	task := &dagbridgev1.Task{}
+	if d.listed() { // those of the loop's instances for which it holds are a list again
+		s.Instances, s.Listing = d.loop.list, &Listing{}
+		d.program(name, s, task)
+		w.refs = append(slices.Clone(w.refs), d.loop.lister()...)
+		return d.alone().make(s.Task, w, task)
+	}
+	task.SkipExitCodes = []int32{ExitSkipped}
 	d.program(name, s, task)
 	made := d.make(s.Task, w, task)
 	d.skippedBy[made.key()] = append(d.skippedBy[made.key()], Condition{Task: made.task, Index: made.index})
@@ -127,7 +134,7 @@ func (d *dag) status(name string, u *unit) *Status {
 	for _, each := range u.steps {
 		fate := Fate{Task: each.task, Index: each.index, Conditions: d.skippedBy[each.key()]}
 		if each.loop != nil {
-			fate.All = each.loop.size
+			fate.All, fate.Instances = each.loop.size, each.loop.list
 		}
 		s.Steps = append(s.Steps, fate)
 	}

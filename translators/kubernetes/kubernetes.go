@@ -70,6 +70,10 @@ type Site struct {
 	Queue string
 	// PodTemplate is JSON, a pod's metadata and spec, below every task's; "": none.
 	PodTemplate string
+	// Launcher is an image with this program, which starts steps of pipelines; "": none do.
+	Launcher string
+	// Pipelines is the folder that these share, of the nodes; or, with PipelinesClaim, where pods find that claim's volume.
+	Pipelines, PipelinesClaim string
 	// GPUs is how GPUs of a type are asked for; the type "" is any. Left out, any is DefaultGPU.
 	GPUs map[string]GPU
 }
@@ -108,6 +112,7 @@ func Translate(site Site, s translators.Submission) (*Workload, translators.Faul
 	t.identify()
 	t.program()
 	t.podOptions()
+	t.launcher()
 	t.resources()
 	t.manifests()
 	if len(t.faults) > 0 {

@@ -3,11 +3,13 @@ package slurm
 import (
 	"cmp"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
+	"github.com/dagbridge/dagbridge/translators"
 )
 
 // A container is started by the wrapper, which stays outside: its markers, its guard and its reading of outputs need nothing
@@ -45,6 +47,17 @@ func (t *translation) container() {
 		if task.GetSlurm().GetContainer() != "" {
 			t.fault("slurm.container", "it names what runs an image, and the task has no container.image")
 		}
+		return
+	}
+	if t.standIn() != "" {
+		if t.ownEntryPoint() {
+			t.fault("container", "a folder stands in for %s, and what the image runs by itself is not known: give the task a command", c.GetImage())
+		}
+		return
+	}
+	if runtime == "" && len(t.site.Images) > 0 {
+		t.fault("container.image", "nothing stands in for %s: name a folder with its programs (clusters[].slurm.images: [{name: %q, folder: /opt/venv}]), "+
+			"or what runs containers (slurm.container)", c.GetImage(), c.GetImage())
 		return
 	}
 	if !slices.Contains(Runtimes, runtime) {
@@ -134,10 +147,14 @@ exec "$@"`
 
 // mounted are the folders that the program finds where they are outside, in shell words.
 func (t *translation) mounted() []string {
-	if t.submission.Task.GetWorkingDirectory() == "" {
-		return []string{`"$dir"`} // the working directory is it, or in it
+	folders := []string{`"$dir"`}
+	if t.submission.Task.GetWorkingDirectory() != "" { // else it is that, or in it
+		folders = append(folders, `"$workdir"`)
 	}
-	return []string{`"$dir"`, `"$workdir"`}
+	if translators.Launches(t.submission.Task) {
+		folders = append(folders, Quote(path.Dir(t.site.Launcher)), Quote(t.site.Pipelines))
+	}
+	return folders
 }
 
 // step starts what is in a container by srun: once on this node, with all that the job has here, or once for each task.
@@ -160,6 +177,9 @@ func (t *translation) envNames() []string {
 			names[name] = true
 		}
 	}
+	if translators.Launches(t.submission.Task) {
+		names[translators.LauncherVariable], names[translators.PipelinesVariable] = true, true
+	}
 	own := slices.Sorted(maps.Keys(names))
 	return append(own, "DAGBRIDGE_INPUTS", "DAGBRIDGE_JOB_ID", "DAGBRIDGE_MAP_INDEX", "DAGBRIDGE_OUTPUT", "DAGBRIDGE_RUN", "DAGBRIDGE_TASK",
 		"DAGBRIDGE_TRY")
@@ -175,7 +195,7 @@ func itemEnvs(array *dagbridgev1.Array) []map[string]string {
 
 // insideEnv are the names under which apptainer takes variables that it otherwise sets itself.
 func (t *translation) insideEnv(assignments []string) []string {
-	if t.submission.Task.GetContainer() == nil || t.runtime() != apptainer {
+	if !t.isContained() || t.runtime() != apptainer {
 		return assignments
 	}
 	for _, assignment := range assignments {

@@ -53,6 +53,11 @@ type Site struct {
 	Partition, Account, QOS string
 	// Container is the runtime of tasks that name none, one of Runtimes; "": there is none.
 	Container string
+	// Images are what stands in for container images, by name: the folder of an environment, whose bin goes before PATH.
+	Images map[string]string
+	// Launcher is the path of this program on the nodes, for steps of pipelines; "": it is not there. Pipelines is the folder that
+	// these share.
+	Launcher, Pipelines string
 	// MaxArraySize is Slurm's setting of that name, the greatest array index plus one; 0: Slurm's default.
 	MaxArraySize int
 }

@@ -157,7 +157,7 @@ func (t *translation) program(b *strings.Builder) {
 	b.WriteString("\n# program becomes the program, under a shell that has read the prologue where there is one.\nprogram() {\n")
 	fmt.Fprintf(b, "  set --%s\n", continued(append(t.prologue(), t.argv()...)))
 	t.items(b)
-	fmt.Fprintf(b, "  exec /usr/bin/env --%s\n}\n", continued(append(quoted(t.insideEnv(env(s.Task.GetEnv()))), `"$@"`)))
+	fmt.Fprintf(b, "  exec /usr/bin/env --%s\n}\n", continued(append(t.environment(s.Task), `"$@"`)))
 }
 
 // prologue is the shell that reads the profile and the prologues, in the task's environment, and then becomes the words after
@@ -192,7 +192,7 @@ func (t *translation) argv() []string {
 	if t.script != nil {
 		argv = append(quoted(t.script.interpreter), scriptFile)
 	}
-	if task.GetContainer() != nil {
+	if t.isContained() {
 		return t.contained(argv)
 	}
 	if len(argv) > 0 && strings.Contains(argv[0], "=") && t.script == nil {
@@ -222,8 +222,7 @@ func (t *translation) srun() []string {
 
 // bySrun says whether it is srun that starts the program.
 func (t *translation) bySrun() bool {
-	inside := t.submission.Task.GetContainer() != nil
-	return t.perTask() || inside && (t.runtime() == oci || t.runtime() == pyxis)
+	return t.perTask() || t.isContained() && (t.runtime() == oci || t.runtime() == pyxis)
 }
 
 func (t *translation) perTask() bool {

@@ -168,7 +168,7 @@ func (b *Backend) Kind() string { return "kubernetes" }
 
 // Capabilities: the engine keeps dependencies. Arrays are native; tasks with programs of their own go in one by one.
 func (b *Backend) Capabilities() backend.Capabilities {
-	return backend.Capabilities{MaxArraySize: translate.MaxArraySize, Containers: true}
+	return backend.Capabilities{MaxArraySize: translate.MaxArraySize, Containers: true, Launcher: true}
 }
 
 // Check is what is wrong with a submission.

@@ -80,6 +80,10 @@ type Options struct {
 	Partition, Account, QOS string
 	// Container is the runtime of tasks that name none, one of translators/slurm's Runtimes. Left out: there is none.
 	Container string
+	// Images are what stands in for container images, by name: the folder of an environment, whose bin goes before PATH.
+	Images map[string]string
+	// Pipelines is the folder that the steps of pipelines share. Left out: one in WorkDir for each user.
+	Pipelines string
 	// Limits of the site that slurmrestd does not tell.
 	Limits Limits
 	// Timeout of one call; a listing of everything, and sbatch, which waits by itself while the queue is full, may take four
@@ -168,6 +172,7 @@ func New(o Options) (*Backend, error) {
 		site: slurm.Site{
 			WorkDir: filepath.Clean(o.WorkDir), Prologue: o.Prologue, LoginShell: o.LoginShell,
 			Partition: o.Partition, Account: o.Account, QOS: o.QOS, Container: o.Container, MaxArraySize: o.Limits.MaxArraySize,
+			Images: o.Images, Pipelines: o.Pipelines,
 		},
 	}
 	if o.CLI != nil {
@@ -202,6 +207,10 @@ func New(o Options) (*Backend, error) {
 			b.looks = r
 		}
 	}
+	var err error
+	if b.site.Launcher, err = launcherIn(b.site.WorkDir); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
+	}
 	if b.orders == nil {
 		return nil, fmt.Errorf("cluster %s: neither rest nor cli nor ssh is configured: there is no way to Slurm", o.Name)
 	}
@@ -220,7 +229,7 @@ func (b *Backend) Kind() string { return "slurm" }
 
 // Capabilities say what the cluster can do.
 func (b *Backend) Capabilities() backend.Capabilities {
-	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize, Folds: true, Containers: true, Impersonates: b.impersonate}
+	return backend.Capabilities{Dependencies: true, MaxArraySize: b.site.MaxArraySize, Folds: true, Containers: true, Launcher: true, Impersonates: b.impersonate}
 }
 
 // Check is what Slurm cannot say of a submission.

@@ -77,6 +77,9 @@ func (b *Backend) submit(ctx context.Context, s translators.Submission) (result 
 	if err == nil {
 		err = b.writeFiles(s.Job, job.Files)
 	}
+	if err == nil && translators.Launches(s.Task) {
+		err = b.bringLauncher(ctx, s.Job)
+	}
 	if err != nil {
 		result.Outcome, result.Message = backend.NotSent, err.Error()
 		return result, false

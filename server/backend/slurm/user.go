@@ -17,6 +17,7 @@ func (b *Backend) userOf(job *dagbridgev1.Job) string { return cmp.Or(job.GetUse
 func (b *Backend) siteOf(job *dagbridgev1.Job) slurm.Site {
 	site := b.site
 	site.User = b.userOf(job)
+	site.Pipelines = cmp.Or(site.Pipelines, site.WorkDir+"/"+site.User+"/pipelines")
 	return site
 }
 

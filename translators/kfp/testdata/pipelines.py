@@ -198,6 +198,25 @@ def parallelfor_dynamic(n: int = 3) -> float:
     return agg(vals=Collected(s.output)).output
 
 
+@dsl.pipeline(name="dynamic-nested")
+def dynamic_nested(n: int = 3, none: int = 0) -> float:
+    with dsl.ParallelFor(mk_list(n=n).output, parallelism=2) as i:
+        some = mk_list(n=i)
+        with dsl.ParallelFor(some.output) as j:
+            s = sim(seed=j)
+        with dsl.If(i > 0):
+            say(msg=f"instance {i}")
+        say(msg="after").after(s)
+    with dsl.ParallelFor([1, 2]) as k:
+        with dsl.ParallelFor(mk_list(n=k).output) as m:
+            r = sim(seed=m)
+    with dsl.ParallelFor(mk_list(n=none).output) as e:
+        t = sim(seed=e)
+    agg(vals=Collected(r.output))
+    agg(vals=Collected(t.output))
+    return agg(vals=Collected(s.output)).output
+
+
 @dsl.pipeline(name="exit-handler")
 def exit_handler(user: str = "me"):
     done = cleanup(user=user)
@@ -289,6 +308,7 @@ PIPELINES = [
     nested_loops,
     loops,
     parallelfor_dynamic,
+    dynamic_nested,
     exit_handler,
     ignore_upstream,
     nested,

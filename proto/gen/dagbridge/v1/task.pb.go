@@ -1849,8 +1849,8 @@ func (x *Array_Item) GetArgv() []string {
 }
 
 // An upstream's output, a list: the array has an instance for each of its elements, which are known when the upstream has ended. An
-// instance finds its own in DAGBRIDGE_INPUTS, at DAGBRIDGE_MAP_INDEX. Of an empty list the array is SKIPPED; where there is no list,
-// or one of more than 100000 elements, it is UPSTREAM_FAILED.
+// instance finds its own in DAGBRIDGE_INPUTS, at DAGBRIDGE_MAP_INDEX. A whole number says how many instances there are. Of an empty
+// list, or 0, the array is SKIPPED; where there is neither, or more than 100000 elements, it is UPSTREAM_FAILED.
 type Array_From struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Task          string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
