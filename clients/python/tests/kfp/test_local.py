@@ -5,6 +5,7 @@ The SDK reads annotations and takes no strings: no ``from __future__ import anno
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,34 @@ def test_a_workflow(run: Callable[..., dict[str, Any]], bridge: Client) -> None:
     assert outputs["Output"] == {"a": {"rows": 3.0}, "b": {"instances": [{}, {}]}}
     (found,) = bridge.runs(workflow="local-whole:dag")
     assert (found["state"], found["parent"]["orchestrator"]) == ("SUCCEEDED", "kfp")
+
+
+def test_a_pipeline_inside_of_a_step(binary: Path, tmp_path: Path, run: Callable[..., dict[str, Any]], monkeypatch: Any) -> None:
+    """Its placeholders are its own, also where they are called as the step's inputs are."""
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def greet(name: str, run: str) -> str:
+        return f"hello {name} of {run}"
+
+    @dsl.pipeline(name="inner")
+    def inner(name: str) -> str:
+        return greet(name=name, run=dsl.PIPELINE_JOB_ID_PLACEHOLDER).output
+
+    compiler.Compiler().compile(inner, str(tmp_path / "inner.yaml"))
+    definition = {"kfpPipeline": (tmp_path / "inner.yaml").read_text()}
+
+    @dsl.pipeline(name="outer")
+    def outer() -> dict:
+        step = submit_workflow(definition, workflow="outer", name="inner", parameters={"name": "Ann"})
+        return step.outputs["outputs"]
+
+    images = json.dumps([{"name": "python:3.11", "folder": sys.prefix}])
+    with Gateway(binary, tmp_path / "own", clusters=f"[{{name: here, local: {{images: {images}}}}}]") as own:
+        monkeypatch.setenv("DAGBRIDGE_URL", own.url)
+        with Client(own.url) as bridge:
+            outputs = run(outer)
+            (found,) = bridge.runs(workflow="outer:inner")
+            assert outputs["Output"]["greet"] == {"Output": f"hello Ann of {found['run']}"}
 
 
 def compiled(pipeline: Any, folder: Path) -> Any:

@@ -170,11 +170,30 @@ def test_what_is_wrong_is_a_sentence(
     assert list(bridge.jobs(workflow="risk", run=step.inputs["run"] or "none")) == []
 
 
+def test_arguments_arrive_as_they_are(make_step: MakeStep) -> None:
+    """Quotes, line breaks, pictures, dashes, templates, nothing and a blank."""
+    odd = ['{"a":"b"}', "line1\nline2", "\u2728", "--x", "{{item}}", "", " ", "%F0%9F"]
+    tell = "import json, os, sys; json.dump({'argv': sys.argv[1:]}, open(os.environ['DAGBRIDGE_OUTPUT'], 'w'))"
+    step = make_step(task={"command": {"argv": ["python3", "-c", tell, *odd]}})
+    assert step.run() == 0, step.log
+    assert step.outputs["outputs"] == {"argv": odd}
+
+
+def test_quantities_are_what_kubernetes_takes(make_step: MakeStep) -> None:
+    for good in ("0.1Gi", "1e8"):
+        assert make_step(task={"script": {"text": "true"}, "resources": {"memory": good}}).run() == 0, good
+    for bad in ("100K", "1000mi", "Gi", "-1Gi"):
+        step = make_step(task={"script": {"text": "true"}, "resources": {"memory": bad}})
+        assert step.run() == 2, bad
+        assert "\ntask.resources.memory: " in step.log
+        assert (bad != "100K") or "100k" in step.log
+
+
 def test_all_faults_are_told_at_once(make_step: MakeStep) -> None:
     step = make_step(task={"script": {"text": "true"}, "cluster": "nowhere", "resources": {"memory": "-1Gi", "cpu": "x"}})
     assert step.run() == 2
     for field in ("memory", "cpu", "cluster"):
-        assert f"\n  task.{'resources.' if field != 'cluster' else ''}{field}: " in step.log, step.log
+        assert f"\ntask.{'resources.' if field != 'cluster' else ''}{field}: " in step.log, step.log
 
 
 def test_sigterm_in_the_middle_of_the_submission(make_step: MakeStep, binary: Path, tmp_path: Path) -> None:

@@ -71,3 +71,16 @@ def test_what_is_wrong_is_a_sentence(make_step: MakeStep) -> None:
     assert step.run() == 2
     assert "tasks[1].resources.memory: " in step.log
     assert "Traceback" not in step.log
+
+
+def test_what_is_no_dag_is_refused_with_all_that_is_wrong(make_step: MakeStep, bridge: Client) -> None:
+    """A cycle, an upstream that is not there, and a name that is there twice."""
+    definition = tasks("true", "true", "true", "true")
+    definition["tasks"][0]["upstream"] = [{"task": "1"}]
+    definition["tasks"][2]["upstream"] = [{"task": "nobody"}]
+    definition["tasks"][3]["key"]["task"] = "2"
+    step = make_step(definition=definition)
+    assert step.run() == 2
+    for word in ("0 -> 1 -> 0", "there is no such task", "tasks[3].key.task: "):
+        assert word in step.log, step.log
+    assert list(bridge.jobs(run=f"{step.inputs['run']}/submit-task/17")) == []

@@ -235,8 +235,7 @@ class BaseDagBridgeOperator(BaseOperator):
                 job = self.submit(context)
             return job
         except InvalidArgument as error:
-            faults = "".join(f"\n  {field}: {what}" for field, what in error.violations)
-            raise AirflowFailException(f"The gateway does not take the task: {error}{faults}") from error
+            raise AirflowFailException(f"The gateway does not take the task:\n{error}") from error
 
     def _withdrawn(self, context: Context, job: Job) -> bool:
         """Whether this try is attached to a job that was cancelled with the try before, and so has to have one of its own.

@@ -10,7 +10,8 @@ in the step's environment  left out                                 what it is
 
 Files that are left out need not be there: then no token is sent, and the system's authorities are trusted. The folder is a
 Secret (``kubernetes.use_secret_as_volume(step, "dagbridge", mount_path="/var/run/secrets/dagbridge")``), or a projected volume
-with a service-account token. Both change while a step waits, and the file is read for every call.
+with a service-account token of the audience that the gateway wants (``auth.serviceAccounts``), which the pod is given by a
+PodDefault or another admission: KFP 2.17 has no word for it. Kubernetes replaces either token while a step waits.
 """
 
 from __future__ import annotations

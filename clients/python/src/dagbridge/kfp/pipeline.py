@@ -10,6 +10,7 @@ from kfp import dsl
 
 from dagbridge import workflow as workflows
 from dagbridge.kfp import components
+from dagbridge.kfp.shelter import sheltered
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
@@ -38,7 +39,7 @@ def submit_task(
 
     KFP puts values of the pipeline (its parameters, outputs of steps) that stand inside of a dict or a list into its JSON as
     text: numbers and plain words arrive, a text with quotes or line breaks makes the step fail. As a whole ``env`` they arrive
-    as they are.
+    as they are. All inputs of a step together have to fit into 128 KiB, since KFP hands them over as one argument of a program.
 
     :param task: as in ``POST /v1/jobs``: ``command``, ``script`` or ``container``, ``cluster``, ``resources`` ... What the
         gateway wants as text may be a number. The key, the uid and the try are the step's.
@@ -80,6 +81,8 @@ def submit_workflow(
     Raises ``ValueError`` for a definition that names what the step names.
     """
     _leave_to_the_step("definition", definition, ("run",))
+    if "kfpPipeline" in definition:
+        definition = {**definition, "kfpPipeline": sheltered(definition["kfpPipeline"])}
     inputs = {"name": name, "url": url, **({} if parameters is None else {"parameters": parameters})}
     step = components.submit_workflow(workflow=workflow, definition=workflows.native(definition), **inputs, **_IDENTITY)
     return _prepared(step, name)

@@ -20,6 +20,7 @@ from dagbridge import workflow as workflows
 from dagbridge.kfp import gateway
 from dagbridge.kfp.logs import forwarded, say
 from dagbridge.kfp.result import Result, of_run, of_task
+from dagbridge.kfp.shelter import restored
 from dagbridge.types import ENDS
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ def _run(url: str, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
     except ValueError as error:
         _fail(str(error), _BAD_INPUT)
     except InvalidArgument as error:
-        faults = "".join(f"\n  {field}: {what}" for field, what in error.violations)
-        _fail(f"The gateway does not take it: {error}{faults}", _BAD_INPUT)
+        _fail(f"The gateway does not take it:\n{error}", _BAD_INPUT)
     except DagBridgeError as error:
         _fail(str(error), _NO_GATEWAY)
 
@@ -128,6 +128,8 @@ async def _task(bridge: AsyncClient, who: Who, task: dict[str, Any], env: dict[s
 
 async def _workflow(bridge: AsyncClient, who: Who, definition: dict[str, Any], parameters: dict[str, Any]) -> Result:
     body: Workflow = workflows.native(_whole({**definition, "parameters": {**definition.get("parameters", {}), **parameters}}))
+    if "kfpPipeline" in body:
+        body["kfpPipeline"] = restored(body["kfpPipeline"])
     key = who.key
     body["run"] = {
         "deployment": key["deployment"],
