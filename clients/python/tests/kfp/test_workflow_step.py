@@ -63,13 +63,14 @@ def test_sigterm_cancels_the_run(make_step: MakeStep, bridge: Client) -> None:
     assert bridge.wait([job["id"]], timeout=60)[0]["state"] == "CANCELLED"
 
 
-def test_what_is_wrong_is_a_sentence(make_step: MakeStep) -> None:
-    definition = tasks("true", "true")
-    definition["tasks"][0]["upstream"] = [{"task": "1"}]
-    definition["tasks"][1]["resources"] = {"memory": "100K"}
+def test_quantities_are_what_kubernetes_takes(make_step: MakeStep) -> None:
+    definition = tasks(*["true"] * 6)
+    for task, memory in zip(definition["tasks"], ("0.1Gi", "1e8", "100K", "1000mi", "Gi", "-1Gi"), strict=True):
+        task["resources"] = {"memory": memory}
     step = make_step(definition=definition)
     assert step.run() == 2
-    assert "tasks[1].resources.memory: " in step.log
+    assert [f"tasks[{i}].resources.memory: " in step.log for i in range(6)] == [False] * 2 + [True] * 4, step.log
+    assert "100k" in step.log, "what was meant is told"
     assert "Traceback" not in step.log
 
 
