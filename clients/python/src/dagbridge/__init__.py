@@ -4,8 +4,8 @@ A task is handed in and becomes a job; the job is what became of it. Both are th
 (``Task``, ``Job``, ``Run``): there is no second spelling to learn, and a field that a newer gateway adds is there at once.
 
 ``Client`` blocks, ``AsyncClient`` does not, and they have the same methods. ``AsyncClient.watcher`` follows any number of jobs
-over one stream. This package never imports Airflow or Kubeflow; ``dagbridge.airflow`` is the provider, ``dagbridge.kfp`` are steps of pipelines.
-Importing it costs nothing: what it needs is imported when it is used.
+over one stream. This package never imports Airflow or Kubeflow; ``dagbridge.airflow`` is the provider, ``dagbridge.kfp`` steps
+for KFP. Importing it costs nothing: what it needs is imported when it is used.
 """
 
 from __future__ import annotations
