@@ -58,7 +58,11 @@ func startInstance(cfg *config.Config, log *slog.Logger) (_ *instance, err error
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics := telemetry.New(registry)
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	metrics := telemetry.New(registry, names...)
 	running, err := engine.New(engine.Options{
 		Store: i.store, Clusters: clusters, Log: log, Metrics: metrics, Grace: cfg.LostAfter, UserOf: guard.UserOf,
 	})

@@ -25,8 +25,9 @@ type Metrics struct {
 	commitJobs   prometheus.Histogram
 }
 
-// New registers the metrics with a registry, which must not have them yet.
-func New(registry prometheus.Registerer) *Metrics {
+// New registers the metrics with a registry, which must not have them yet. What is counted for each of the clusters begins at 0:
+// to Prometheus a series that appears has not increased, and nobody would be told of the first failure.
+func New(registry prometheus.Registerer, clusters ...string) *Metrics {
 	m := &Metrics{
 		submissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "dagbridge_submissions_total", Help: "Native jobs handed to a cluster, by what came of it.",
@@ -64,6 +65,10 @@ func New(registry prometheus.Registerer) *Metrics {
 		}),
 	}
 	registry.MustRegister(m.submissions, m.ended, m.live, m.dispatch, m.looks, m.failedLooks, m.unknownWords, m.requests, m.streams, m.commitJobs)
+	for _, cluster := range clusters {
+		m.failedLooks.WithLabelValues(cluster)
+		m.live.WithLabelValues(cluster)
+	}
 	return m
 }
 

@@ -35,7 +35,7 @@ func TestNilCountsNothing(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m := telemetry.New(registry)
+	m := telemetry.New(registry, "hpc", "idle")
 	call(m)
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
@@ -47,9 +47,11 @@ dagbridge_jobs_ended_total{cluster="hpc",state="FAILED"} 1
 # HELP dagbridge_jobs_live Jobs that are not at their end, by cluster.
 # TYPE dagbridge_jobs_live gauge
 dagbridge_jobs_live{cluster="hpc"} 7
+dagbridge_jobs_live{cluster="idle"} 0
 # HELP dagbridge_looks_failed_total Looks at a cluster that got no answer.
 # TYPE dagbridge_looks_failed_total counter
 dagbridge_looks_failed_total{cluster="hpc"} 1
+dagbridge_looks_failed_total{cluster="idle"} 0
 # HELP dagbridge_streams_open Streams that are open, by method.
 # TYPE dagbridge_streams_open gauge
 dagbridge_streams_open{method="WatchJobs"} 1
