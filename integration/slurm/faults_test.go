@@ -286,6 +286,12 @@ func tokenExpires(t *testing.T, c *slurmtest.Cluster) {
 		require.NotContains(t, result.Message, string(token))
 		return true
 	}, patience, 200*time.Millisecond)
+	other := newBackend(t, b.options)
+	for _, news := range observe(t, other, []backend.Known{known}, 2) {
+		require.ErrorContains(t, news.Err, file)
+		require.Empty(t, news.Observations, "of a job that cannot be asked for nothing is known")
+	}
+	require.NoError(t, other.Close())
 	renew("3600")
 	require.Equal(t, backend.Absent, b.find(t, refused).Presence)
 	again := b.submit(t, refused)

@@ -122,8 +122,8 @@ func TestTheDirectivesSayWhatTheDescriptionSays(t *testing.T) {
 		require.Empty(t, faults)
 		description := body["job"].(map[string]any)
 		delete(description, "environment")
-		require.Equal(t, []string{"--parsable", "--export=ALL"}, job.Arguments()[:2])
-		arguments := job.Arguments()[2:]
+		require.Equal(t, []string{"--parsable", "--export=ALL", "--ignore-pbs"}, job.Arguments()[:3])
+		arguments := job.Arguments()[3:]
 		directives := job.Directives()
 		require.Len(t, directives, len(description), in)
 		require.Len(t, arguments, len(description), in)

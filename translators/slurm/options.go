@@ -136,7 +136,7 @@ var reserved = map[string]string{
 	"get-user-env":        "the program's environment is the task's env; a login shell is the cluster's configuration",
 	"gid":                 "jobs run as the cluster's configured user",
 	"hold":                "the gateway holds and releases its jobs itself",
-	"ignore-pbs":          "#PBS lines are never read",
+	"ignore-pbs":          "#PBS and #BSUB lines are never read",
 	"input":               "the program has no standard input",
 	"job-name":            "the gateway recognises its jobs by it; people find them by the task's name, which is a part of it",
 	"kill-on-invalid-dep": "the gateway decides what becomes of a job whose dependency cannot hold",

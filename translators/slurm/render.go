@@ -85,7 +85,8 @@ var directiveEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 // Arguments are the description as arguments of sbatch's. The script is read from standard input: Text.
 func (j *Job) Arguments() []string {
 	// Said outright, since SBATCH_EXPORT could say otherwise. NONE and NIL would start a login shell on the node.
-	arguments := []string{"--parsable", "--export=ALL"}
+	// And sbatch would take #PBS and #BSUB lines for options, wherever in a user's text they are.
+	arguments := []string{"--parsable", "--export=ALL", "--ignore-pbs"}
 	for _, a := range j.arguments() {
 		arguments = append(arguments, a.String())
 	}
