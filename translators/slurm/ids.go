@@ -39,7 +39,7 @@ func ParseIDs(s string) (base string, positions []int, isArray bool, err error) 
 
 // ParsePositions reads array indices as Slurm writes them: "0-3,7", "0-9:2". They come back in ascending order, each once.
 func ParsePositions(s string) ([]int, error) {
-	seen := map[int]bool{}
+	var positions []int
 	size := 0
 	for term := range strings.SplitSeq(s, ",") {
 		if term == "..." {
@@ -61,19 +61,15 @@ func ParsePositions(s string) ([]int, error) {
 		if !ok || !okTo || from > to {
 			return nil, fmt.Errorf("%q is no list of array indices as Slurm writes them (\"0-3,7\")", s)
 		}
-		if size += (to - from) / step; size > maxPosition {
+		if size += (to-from)/step + 1; size > maxPosition+1 {
 			return nil, errors.New("the list names more array indices than there can be")
 		}
 		for i := from; i <= to; i += step {
-			seen[i] = true
+			positions = append(positions, i)
 		}
 	}
-	positions := make([]int, 0, len(seen))
-	for i := range seen {
-		positions = append(positions, i)
-	}
 	slices.Sort(positions)
-	return positions, nil
+	return slices.Compact(positions), nil
 }
 
 func position(s string) (int, bool) {
