@@ -53,7 +53,9 @@ func TestAirflow(t *testing.T) {
 				for name, test := range map[string]func(*testing.T){
 					"a chain of deferred tasks": r.chain, "a chain that Slurm goes on with by itself": r.chained,
 					"marked failed": r.marked, "a run marked failed is torn down": r.torn, "cleared in the middle": r.cleared, "deleted and made again": r.again,
-					"over as soon as it is deferred":   r.hasty,
+					"over as soon as it is deferred": r.hasty,
+					"handed in ahead":                r.ahead, "handed in ahead, marked": r.aheadMarked, "handed in ahead, cleared": r.aheadCleared, "handed in ahead, paused": r.aheadPaused,
+					"handed in ahead, deleted": r.aheadDeleted, "handed in ahead, changed": r.aheadChanged,
 					"300 simulations and their report": r.risk,
 				} {
 					t.Run(name, func(t *testing.T) {

@@ -155,6 +155,12 @@ func (r *Run) Mark(t testing.TB, state string) {
 	r.a.do(t, http.MethodPatch, r.path(), map[string]any{"state": state})
 }
 
+// Pause has no further task of a DAG start, or lets them go on.
+func (a *Airflow) Pause(t testing.TB, dag string, paused bool) {
+	t.Helper()
+	a.do(t, http.MethodPatch, "/dags/"+url.PathEscape(dag), map[string]any{"is_paused": paused})
+}
+
 // Clear has some tasks of the run, and what is after them, run again.
 func (r *Run) Clear(t testing.TB, tasks ...string) {
 	t.Helper()

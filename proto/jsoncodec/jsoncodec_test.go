@@ -103,7 +103,7 @@ func TestUnmarshalFaults(t *testing.T) {
 				`task.upstream[0].instances: "SOME" is none of ALL, SAME_INDEX`,
 				`task.upstream[1]: must be an object, not a number`,
 				`task.setup: must be true or false, not a number`,
-				`x: unknown field; there are task, waitFor, onConflict, ifLive`,
+				`x: unknown field; there are task, waitFor, onConflict, ifLive, reserve`,
 			}, "\n"),
 		},
 		"a doubled field, also by its other name": {

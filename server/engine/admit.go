@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	storev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/store/v1"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
@@ -40,7 +41,7 @@ func OneTaskFaults(faults translators.Faults) translators.Faults {
 
 // SubmitTask admits one task. Errors: translators.Faults, *Error, the store's.
 func (e *Engine) SubmitTask(ctx context.Context, owner string, req *dagbridgev1.SubmitTaskRequest) (*dagbridgev1.SubmitTaskResponse, error) {
-	_, jobs, warnings, err := e.admit(ctx, owner, OneTask(req))
+	_, jobs, warnings, err := e.admit(ctx, owner, OneTask(req), req.GetReserve())
 	var faults translators.Faults
 	switch {
 	case errors.As(err, &faults):
@@ -53,7 +54,7 @@ func (e *Engine) SubmitTask(ctx context.Context, owner string, req *dagbridgev1.
 
 // SubmitWorkflow admits a whole DAG, all of it or nothing. Errors as SubmitTask's.
 func (e *Engine) SubmitWorkflow(ctx context.Context, owner string, w *dagbridgev1.Workflow) (*dagbridgev1.SubmitWorkflowResponse, error) {
-	runID, jobs, warnings, err := e.admit(ctx, owner, w)
+	runID, jobs, warnings, err := e.admit(ctx, owner, w, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +124,14 @@ func (e *Engine) existing(id string) (graph.Node, bool) {
 	return node, err == nil
 }
 
-// admit checks a workflow and makes its jobs durable, in one transaction.
-func (e *Engine) admit(ctx context.Context, owner string, w *dagbridgev1.Workflow) (runID string, jobs []*dagbridgev1.Job, warnings []string, err error) {
+// admit checks a workflow and makes its jobs durable, in one transaction. With reserve its one task is reserved for so long.
+func (e *Engine) admit(ctx context.Context, owner string, w *dagbridgev1.Workflow, reserve *durationpb.Duration) (runID string, jobs []*dagbridgev1.Job, warnings []string, err error) {
 	w = graph.Normalize(withRun(w, e.newID()))
 	p, faults := prepare(w, e.places(), e.surroundings(owner))
-	if len(faults) > 0 {
+	if faults = append(faults, reservationFaults(w, reserve)...); len(faults) > 0 {
 		return "", nil, nil, faults
 	}
-	a := &admission{prepared: p, owner: owner}
+	a := &admission{prepared: p, owner: owner, reserve: reserve}
 	defer func() { e.mem.unstage(a.staged); e.mem.unstage(a.revival.staged) }()
 	err = e.update(ctx, func(t *txn) error { return a.admit(t) })
 	if err != nil {
@@ -159,7 +160,9 @@ func (m *memory) unstage(ids []string) {
 // admission is one request on its way into the store. Its transaction may be run more than once.
 type admission struct {
 	*prepared
-	owner    string
+	owner string
+	// reserve is for how long the jobs are reserved; nil: they are submitted.
+	reserve  *durationpb.Duration
 	staged   []string
 	revival  revival
 	resolve  *resolver
@@ -172,8 +175,8 @@ type admission struct {
 type meeting struct {
 	// existing is the job the request is answered with; "" makes a new one.
 	existing string
-	// name: the request's try becomes another name of it.
-	name bool
+	// name: the request's try becomes another name of it. claim: so it does, and the job is reserved no longer.
+	name, claim bool
 	// again are the instances of the existing job, an array, that have another attempt in this try.
 	again []string
 	// replace is the live job that the new one takes the place of: it is cancelled.
@@ -208,8 +211,9 @@ func (a *admission) admit(t *txn) error {
 			a.warnings = append(a.warnings, m.warning)
 		}
 		if m.existing != "" {
-			if a.ids[i] = m.existing; m.name {
+			if a.ids[i] = m.existing; m.name || m.claim {
 				t.change(m.existing, func(rec *storev1.JobRecord) {
+					rec.Job.Reserved = nil
 					rec.Names = append(rec.Names, &storev1.Name{TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid()})
 				})
 			}
@@ -246,7 +250,11 @@ func (a *admission) meet(t *txn, one *planned, kept []bool) (meeting, error) {
 		if rec.GetJob().GetParent() != "" {
 			return m, nil // an instance of an array: the array's task is what was submitted
 		}
-		diff := graph.FirstDifference(t.Task(id), task)
+		was, asked := t.Task(id), task
+		if rec.GetJob().GetUid() != task.GetUid() { // the try has been attached to it, or has claimed it
+			asked = waiting(asked, was)
+		}
+		diff := graph.FirstDifference(was, asked)
 		if diff == "" {
 			return m, nil
 		}
@@ -262,6 +270,13 @@ func (a *admission) meet(t *txn, one *planned, kept []bool) (meeting, error) {
 		return meeting{}, nil
 	}
 	rec := t.rec(newest)
+	if a.reserve != nil && task.GetTryNumber() < newestTry(rec) { // it is of no try, and newer than those there were
+		one.task = graph.Shallow(task)
+		one.task.TryNumber = newestTry(rec)
+	}
+	if a.reserve != nil || rec.GetJob().GetReserved() != nil {
+		return a.reserved(t, one, rec), nil
+	}
 	if task.GetTryNumber() < newestTry(rec) {
 		if id := t.NewestTry(key, task.GetTryNumber()); id != "" {
 			return meeting{existing: id}, nil
@@ -493,6 +508,6 @@ func (a *admission) instance(t *txn, one *planned, parent *node, position int) *
 func (a *admission) job(t *txn, task *dagbridgev1.Task, key *dagbridgev1.TaskKey, one *planned) *dagbridgev1.Job {
 	return &dagbridgev1.Job{
 		Id: t.e.newID(), Key: key, TryNumber: task.GetTryNumber(), Uid: task.GetUid(), Owner: a.owner, Cluster: one.cluster.Name,
-		State: dagbridgev1.Job_ACCEPTED, CreateTime: stamp(t.now), RunId: a.runID, User: one.user,
+		State: dagbridgev1.Job_ACCEPTED, CreateTime: stamp(t.now), RunId: a.runID, User: one.user, Reserved: a.reserve,
 	}
 }

@@ -42,7 +42,9 @@ func (e *Engine) followOne(rec *storev1.JobRecord) {
 			return
 		}
 		n.rec = rec
-		n.review = len(n.ups) > 0 // one may have ended in the same commit
+		if len(n.ups) > 0 { // one may have ended in the same commit
+			n.review, n.reviewAfter = true, time.Time{}
+		}
 		m.insert(n)
 		m.repoint(n)
 		return
@@ -127,7 +129,7 @@ func (m *memory) repoint(n *node) {
 				w.ups[i].setup, w.ups[i].ended, w.ups[i].kids = n.task.GetSetup(), dagbridgev1.Job_STATE_UNSPECIFIED, nil
 			}
 		}
-		w.review = true
+		w.review, w.reviewAfter = true, time.Time{}
 		m.mark(w)
 	}
 }

@@ -36,6 +36,8 @@ type model struct {
 	// submitted workflows, to be sent again and cancelled.
 	sent []*dagbridgev1.Workflow
 	jobs []string
+	// ahead are tasks that were reserved.
+	ahead []*dagbridgev1.Task
 	// retried are jobs of which a person wanted another attempt: their rules count no more.
 	retried map[string]bool
 }
@@ -123,7 +125,7 @@ func (m *model) act() {
 	s := m.sims[rapid.IntRange(0, 1).Draw(m.t, "cluster")]
 	c := m.engine.byName[s.name]
 	ctx := context.Background()
-	switch rapid.IntRange(0, 19).Draw(m.t, "action") {
+	switch rapid.IntRange(0, 22).Draw(m.t, "action") {
 	case 0, 1:
 		m.submit()
 	case 2, 3, 4:
@@ -150,6 +152,10 @@ func (m *model) act() {
 		m.boot() // a gateway that was stopped in good order
 	case 19:
 		m.expire()
+	case 20:
+		m.reserve()
+	case 21, 22:
+		m.claim()
 	}
 }
 
@@ -286,6 +292,75 @@ func (m *model) again() {
 		w.Run.Mode = rapid.SampledFrom([]dagbridgev1.Run_Mode{dagbridgev1.Run_ALL, dagbridgev1.Run_ONLY_FAILED}).Draw(m.t, "mode")
 	}
 	m.send(w)
+}
+
+// reserve hands in a task ahead of its turn, after some tasks of a run, or once more what was reserved.
+func (m *model) reserve() {
+	if len(m.sent) == 0 {
+		return
+	}
+	w := rapid.SampledFrom(m.sent).Draw(m.t, "ahead in")
+	task := &dagbridgev1.Task{
+		Key:       &dagbridgev1.TaskKey{Orchestrator: "airflow", Workflow: "model", Run: w.GetRun().GetRun(), Task: rapid.SampledFrom([]string{"a0", "a1"}).Draw(m.t, "ahead")},
+		TryNumber: 1, Uid: rapid.SampledFrom([]string{"x", "y"}).Draw(m.t, "ahead of"), Command: m.program(),
+		TriggerRule: rapid.SampledFrom([]string{"", "", "all_done", "none_failed"}).Draw(m.t, "rule ahead"),
+	}
+	for _, up := range w.GetTasks() {
+		if rapid.Bool().Draw(m.t, "edge ahead") {
+			task.Upstream = append(task.Upstream, &dagbridgev1.Edge{Task: up.GetKey().GetTask(), Optional: true})
+		}
+	}
+	if task.GetKey().GetTask() == "a1" && rapid.Bool().Draw(m.t, "after another") {
+		task.Upstream = append(task.Upstream, &dagbridgev1.Edge{Task: "a0", Optional: true})
+	}
+	m.ahead = append(m.ahead, task)
+	lease := durationpb.New(time.Duration(rapid.IntRange(1, 20).Draw(m.t, "lease")) * time.Second)
+	m.one(&dagbridgev1.SubmitTaskRequest{Task: task, OnConflict: dagbridgev1.OnConflict_ATTACH, Reserve: lease})
+}
+
+func (m *model) program() *dagbridgev1.Command {
+	return &dagbridgev1.Command{Argv: []string{"true", rapid.SampledFrom([]string{"one", "one", "two"}).Draw(m.t, "program")}}
+}
+
+// claim submits a task that was reserved when its turn has come, which is when its caller says: what it is answered with is what it
+// asked for, unless that is a try of its own that is gone on with.
+func (m *model) claim() {
+	if len(m.ahead) == 0 {
+		return
+	}
+	of := rapid.SampledFrom(m.ahead).Draw(m.t, "claimed")
+	try := rapid.IntRange(1, 2).Draw(m.t, "try claimed")
+	task := &dagbridgev1.Task{Key: of.GetKey(), TryNumber: int32(try), Uid: fmt.Sprintf("t%d", try), Command: m.program()}
+	before := m.newest(task.GetKey())
+	job := m.one(&dagbridgev1.SubmitTaskRequest{Task: task, OnConflict: dagbridgev1.OnConflict_ATTACH})
+	if before.GetReserved() == nil || job == nil {
+		return
+	}
+	require.Nil(m.t, job.GetReserved(), "it is claimed and still reserved")
+	if _, is := m.record(job.GetId()); job.GetId() == before.GetId() {
+		require.Equal(m.t, task.GetCommand().GetArgv(), is.GetCommand().GetArgv(), "another program than what was asked for is gone on with")
+		require.Nil(m.t, before.GetCancelRequestTime(), "what was cancelled is gone on with")
+	}
+}
+
+func (m *model) newest(key *dagbridgev1.TaskKey) (job *dagbridgev1.Job) {
+	full := proto.CloneOf(key)
+	full.Deployment = "default"
+	_ = m.store.View(func(tx *store.Tx) error { job = tx.Record(tx.Newest(full)).GetJob(); return nil })
+	return job
+}
+
+// one submits a task; nil when a try before this one is all there is, or its gateway died.
+func (m *model) one(req *dagbridgev1.SubmitTaskRequest) (job *dagbridgev1.Job) {
+	m.guarded(func() {
+		resp, err := m.engine.SubmitTask(context.Background(), "somebody", req)
+		var refused *Error
+		if require.True(m.t, err == nil || errors.As(err, &refused), "%v", err); err == nil {
+			job = resp.GetJob()
+			m.jobs = append(m.jobs, job.GetId())
+		}
+	})
+	return job
 }
 
 func (m *model) cancel() {
@@ -466,7 +541,7 @@ func (m *model) checkRule(job *dagbridgev1.Job, task *dagbridgev1.Task) {
 	_ = m.store.View(func(tx *store.Tx) error {
 		for _, edge := range task.GetUpstream() {
 			key := graph.Upstream(task, edge)
-			if edge.GetCondition() == dagbridgev1.Edge_STARTED {
+			if edge.GetCondition() == dagbridgev1.Edge_STARTED || edge.GetOptional() && tx.Newest(key) == "" {
 				continue
 			}
 			counts := &counted

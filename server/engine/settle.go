@@ -171,10 +171,13 @@ func (t *txn) awaitTry(rec *storev1.JobRecord, task *dagbridgev1.Task) {
 	}
 }
 
-// verdict turns the end of what a rollback cancelled into a failure.
+// verdict turns the end of what a rollback cancelled into a failure, and says of a reserved job why it was cancelled.
 func (t *txn) verdict(n *node, state dagbridgev1.Job_State, reason, message string) (dagbridgev1.Job_State, string, string) {
 	if said := t.rec(n.id()).GetRefused(); said != "" && state == dagbridgev1.Job_CANCELLED {
 		return dagbridgev1.Job_FAILED, causeRefused, said
+	}
+	if state == dagbridgev1.Job_CANCELLED && t.rec(n.id()).GetJob().GetReserved() != nil {
+		message = "it was reserved, and nobody has claimed it"
 	}
 	return state, reason, message
 }

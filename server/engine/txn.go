@@ -242,6 +242,7 @@ func (t *txn) dependents(keys map[string]bool) []*node {
 
 // evaluate applies a job's trigger rule to what its upstreams are now.
 func (t *txn) evaluate(n *node) {
+	t.lapse(n)
 	rec := t.rec(n.id())
 	job := rec.GetJob()
 	if graph.IsTerminal(job.GetState()) || rec.GetReady() && (!rec.GetNative() || begun(rec) && !n.elementwise()) || !isUnit(rec) {

@@ -48,9 +48,11 @@ class Call(NamedTuple):
         return None if self.body is None else json.dumps(self.body, separators=(",", ":")).encode()
 
 
-def submit(task: Task, wait_for: WaitFor, on_conflict: OnConflict, if_live: IfLive) -> Call:
+def submit(task: Task, wait_for: WaitFor, on_conflict: OnConflict, if_live: IfLive, reserve: float | None) -> Call:
     """The same key, tryNumber and uid are the same job."""
-    body = {"task": task, "waitFor": wait_for, "onConflict": on_conflict, "ifLive": if_live}
+    body: dict[str, Any] = {"task": task, "waitFor": wait_for, "onConflict": on_conflict, "ifLive": if_live}
+    if reserve is not None:
+        body["reserve"] = f"{reserve:.3f}s"
     return Call("POST", "/v1/jobs", body, holds=wait_for != "ACCEPTED")
 
 

@@ -62,13 +62,26 @@ class Client:
         self._http.close()
 
     def submit(
-        self, task: Task, *, wait_for: WaitFor = "ACCEPTED", on_conflict: OnConflict = "REFUSE", if_live: IfLive = "ATTACH"
+        self,
+        task: Task,
+        *,
+        wait_for: WaitFor = "ACCEPTED",
+        on_conflict: OnConflict = "REFUSE",
+        if_live: IfLive = "ATTACH",
+        reserve: float | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> Job:
         """Hands in a task; when this returns the gateway has it for good. Sent again it is the same job.
 
         Another ``wait_for`` than ``ACCEPTED`` holds the answer back until the job is there, or for four fifths of ``timeout``.
+        With ``reserve`` the task is handed in ahead of its turn: the next submission of its key claims the job, which is
+        cancelled when nobody has so many seconds after its last upstream task has ended. ``warn`` is told the gateway's warnings.
         """
-        return cast(Job, self._call(calls.submit(task, wait_for, on_conflict, if_live))["job"])
+        answer = self._call(calls.submit(task, wait_for, on_conflict, if_live, reserve))
+        if warn is not None:
+            for warning in answer.get("warnings", ()):
+                warn(warning)
+        return cast(Job, answer["job"])
 
     def submit_workflow(self, workflow: Workflow) -> Submitted:
         """Hands in a whole DAG, all of it or, when anything is wrong with it, nothing."""

@@ -296,6 +296,7 @@ class Job(_JobAlways, total=False):
     counts: dict[str, int]
     notes: list[str]
     user: str
+    reserved: str
 
 
 class RunKey(TypedDict, total=False):

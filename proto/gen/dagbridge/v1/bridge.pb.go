@@ -13,6 +13,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -77,11 +78,16 @@ func (View_Value) EnumDescriptor() ([]byte, []int) {
 }
 
 type SubmitTaskRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Task          *Task                  `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
-	WaitFor       WaitFor_Value          `protobuf:"varint,2,opt,name=wait_for,json=waitFor,proto3,enum=dagbridge.v1.WaitFor_Value" json:"wait_for,omitempty"`
-	OnConflict    OnConflict_Value       `protobuf:"varint,3,opt,name=on_conflict,json=onConflict,proto3,enum=dagbridge.v1.OnConflict_Value" json:"on_conflict,omitempty"`
-	IfLive        IfLive_Value           `protobuf:"varint,4,opt,name=if_live,json=ifLive,proto3,enum=dagbridge.v1.IfLive_Value" json:"if_live,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Task       *Task                  `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	WaitFor    WaitFor_Value          `protobuf:"varint,2,opt,name=wait_for,json=waitFor,proto3,enum=dagbridge.v1.WaitFor_Value" json:"wait_for,omitempty"`
+	OnConflict OnConflict_Value       `protobuf:"varint,3,opt,name=on_conflict,json=onConflict,proto3,enum=dagbridge.v1.OnConflict_Value" json:"on_conflict,omitempty"`
+	IfLive     IfLive_Value           `protobuf:"varint,4,opt,name=if_live,json=ifLive,proto3,enum=dagbridge.v1.IfLive_Value" json:"if_live,omitempty"`
+	// The task is handed in ahead of the caller's own turn for it, as a reserved job: it runs as soon as its rule holds, and the
+	// next submission of its key, of whatever try and uid, claims it. An equal one, but for upstream tasks that it leaves out, is
+	// answered with the reserved job, once the rule holds; any other takes the job's place. A job that nobody claims is cancelled so
+	// long after its last upstream task has ended. Not for arrays. Left out: the task is submitted, not reserved.
+	Reserve       *durationpb.Duration `protobuf:"bytes,5,opt,name=reserve,proto3" json:"reserve,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -142,6 +148,13 @@ func (x *SubmitTaskRequest) GetIfLive() IfLive_Value {
 		return x.IfLive
 	}
 	return IfLive_VALUE_UNSPECIFIED
+}
+
+func (x *SubmitTaskRequest) GetReserve() *durationpb.Duration {
+	if x != nil {
+		return x.Reserve
+	}
+	return nil
 }
 
 type SubmitTaskResponse struct {
@@ -2228,13 +2241,14 @@ var File_dagbridge_v1_bridge_proto protoreflect.FileDescriptor
 
 const file_dagbridge_v1_bridge_proto_rawDesc = "" +
 	"\n" +
-	"\x19dagbridge/v1/bridge.proto\x12\fdagbridge.v1\x1a\x1bbuf/validate/validate.proto\x1a\x16dagbridge/v1/job.proto\x1a\x17dagbridge/v1/task.proto\x1a\x1bdagbridge/v1/workflow.proto\x1a\x1cgoogle/api/annotations.proto\"\x8f\x02\n" +
+	"\x19dagbridge/v1/bridge.proto\x12\fdagbridge.v1\x1a\x1bbuf/validate/validate.proto\x1a\x16dagbridge/v1/job.proto\x1a\x17dagbridge/v1/task.proto\x1a\x1bdagbridge/v1/workflow.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd5\x02\n" +
 	"\x11SubmitTaskRequest\x12.\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.dagbridge.v1.TaskB\x06\xbaH\x03\xc8\x01\x01R\x04task\x12@\n" +
 	"\bwait_for\x18\x02 \x01(\x0e2\x1b.dagbridge.v1.WaitFor.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\awaitFor\x12I\n" +
 	"\von_conflict\x18\x03 \x01(\x0e2\x1e.dagbridge.v1.OnConflict.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
 	"onConflict\x12=\n" +
-	"\aif_live\x18\x04 \x01(\x0e2\x1a.dagbridge.v1.IfLive.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06ifLive\"U\n" +
+	"\aif_live\x18\x04 \x01(\x0e2\x1a.dagbridge.v1.IfLive.ValueB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06ifLive\x12D\n" +
+	"\areserve\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x05\b\x80\x8a\x8a\x0f*\x00R\areserve\"U\n" +
 	"\x12SubmitTaskResponse\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\x80\x01\n" +
@@ -2487,91 +2501,93 @@ var file_dagbridge_v1_bridge_proto_goTypes = []any{
 	(WaitFor_Value)(0),                     // 40: dagbridge.v1.WaitFor.Value
 	(OnConflict_Value)(0),                  // 41: dagbridge.v1.OnConflict.Value
 	(IfLive_Value)(0),                      // 42: dagbridge.v1.IfLive.Value
-	(*Job)(nil),                            // 43: dagbridge.v1.Job
-	(*Run)(nil),                            // 44: dagbridge.v1.Run
-	(*Plan)(nil),                           // 45: dagbridge.v1.Plan
-	(*TaskKey)(nil),                        // 46: dagbridge.v1.TaskKey
-	(Job_State)(0),                         // 47: dagbridge.v1.Job.State
-	(*Json)(nil),                           // 48: dagbridge.v1.Json
-	(Run_State)(0),                         // 49: dagbridge.v1.Run.State
-	(*Cluster)(nil),                        // 50: dagbridge.v1.Cluster
-	(*Workflow)(nil),                       // 51: dagbridge.v1.Workflow
+	(*durationpb.Duration)(nil),            // 43: google.protobuf.Duration
+	(*Job)(nil),                            // 44: dagbridge.v1.Job
+	(*Run)(nil),                            // 45: dagbridge.v1.Run
+	(*Plan)(nil),                           // 46: dagbridge.v1.Plan
+	(*TaskKey)(nil),                        // 47: dagbridge.v1.TaskKey
+	(Job_State)(0),                         // 48: dagbridge.v1.Job.State
+	(*Json)(nil),                           // 49: dagbridge.v1.Json
+	(Run_State)(0),                         // 50: dagbridge.v1.Run.State
+	(*Cluster)(nil),                        // 51: dagbridge.v1.Cluster
+	(*Workflow)(nil),                       // 52: dagbridge.v1.Workflow
 }
 var file_dagbridge_v1_bridge_proto_depIdxs = []int32{
 	39, // 0: dagbridge.v1.SubmitTaskRequest.task:type_name -> dagbridge.v1.Task
 	40, // 1: dagbridge.v1.SubmitTaskRequest.wait_for:type_name -> dagbridge.v1.WaitFor.Value
 	41, // 2: dagbridge.v1.SubmitTaskRequest.on_conflict:type_name -> dagbridge.v1.OnConflict.Value
 	42, // 3: dagbridge.v1.SubmitTaskRequest.if_live:type_name -> dagbridge.v1.IfLive.Value
-	43, // 4: dagbridge.v1.SubmitTaskResponse.job:type_name -> dagbridge.v1.Job
-	44, // 5: dagbridge.v1.SubmitWorkflowResponse.run:type_name -> dagbridge.v1.Run
-	43, // 6: dagbridge.v1.SubmitWorkflowResponse.jobs:type_name -> dagbridge.v1.Job
-	45, // 7: dagbridge.v1.PlanWorkflowResponse.plan:type_name -> dagbridge.v1.Plan
-	43, // 8: dagbridge.v1.GetJobResponse.job:type_name -> dagbridge.v1.Job
-	46, // 9: dagbridge.v1.BatchGetJobsRequest.keys:type_name -> dagbridge.v1.TaskKey
-	0,  // 10: dagbridge.v1.BatchGetJobsRequest.view:type_name -> dagbridge.v1.View.Value
-	43, // 11: dagbridge.v1.BatchGetJobsResponse.jobs:type_name -> dagbridge.v1.Job
-	47, // 12: dagbridge.v1.ListJobsRequest.state:type_name -> dagbridge.v1.Job.State
-	0,  // 13: dagbridge.v1.ListJobsRequest.view:type_name -> dagbridge.v1.View.Value
-	43, // 14: dagbridge.v1.ListJobsResponse.jobs:type_name -> dagbridge.v1.Job
-	43, // 15: dagbridge.v1.LookupJobResponse.job:type_name -> dagbridge.v1.Job
-	48, // 16: dagbridge.v1.GetOutputResponse.value:type_name -> dagbridge.v1.Json
-	37, // 17: dagbridge.v1.PutOutputsRequest.outputs:type_name -> dagbridge.v1.PutOutputsRequest.OutputsEntry
-	43, // 18: dagbridge.v1.PutOutputsResponse.job:type_name -> dagbridge.v1.Job
-	47, // 19: dagbridge.v1.JobFilter.state:type_name -> dagbridge.v1.Job.State
-	46, // 20: dagbridge.v1.WatchJobsRequest.keys:type_name -> dagbridge.v1.TaskKey
-	18, // 21: dagbridge.v1.WatchJobsRequest.filter:type_name -> dagbridge.v1.JobFilter
-	43, // 22: dagbridge.v1.WatchJobsResponse.job:type_name -> dagbridge.v1.Job
-	43, // 23: dagbridge.v1.CancelJobResponse.job:type_name -> dagbridge.v1.Job
-	38, // 24: dagbridge.v1.BatchCancelJobsResponse.results:type_name -> dagbridge.v1.BatchCancelJobsResponse.Result
-	43, // 25: dagbridge.v1.RetryJobResponse.job:type_name -> dagbridge.v1.Job
-	44, // 26: dagbridge.v1.GetRunResponse.run:type_name -> dagbridge.v1.Run
-	49, // 27: dagbridge.v1.ListRunsRequest.state:type_name -> dagbridge.v1.Run.State
-	44, // 28: dagbridge.v1.ListRunsResponse.runs:type_name -> dagbridge.v1.Run
-	44, // 29: dagbridge.v1.CancelRunResponse.run:type_name -> dagbridge.v1.Run
-	50, // 30: dagbridge.v1.ListClustersResponse.clusters:type_name -> dagbridge.v1.Cluster
-	48, // 31: dagbridge.v1.PutOutputsRequest.OutputsEntry.value:type_name -> dagbridge.v1.Json
-	43, // 32: dagbridge.v1.BatchCancelJobsResponse.Result.job:type_name -> dagbridge.v1.Job
-	1,  // 33: dagbridge.v1.BridgeService.SubmitTask:input_type -> dagbridge.v1.SubmitTaskRequest
-	51, // 34: dagbridge.v1.BridgeService.SubmitWorkflow:input_type -> dagbridge.v1.Workflow
-	51, // 35: dagbridge.v1.BridgeService.PlanWorkflow:input_type -> dagbridge.v1.Workflow
-	5,  // 36: dagbridge.v1.BridgeService.GetJob:input_type -> dagbridge.v1.GetJobRequest
-	7,  // 37: dagbridge.v1.BridgeService.BatchGetJobs:input_type -> dagbridge.v1.BatchGetJobsRequest
-	10, // 38: dagbridge.v1.BridgeService.ListJobs:input_type -> dagbridge.v1.ListJobsRequest
-	12, // 39: dagbridge.v1.BridgeService.LookupJob:input_type -> dagbridge.v1.LookupJobRequest
-	14, // 40: dagbridge.v1.BridgeService.GetOutput:input_type -> dagbridge.v1.GetOutputRequest
-	16, // 41: dagbridge.v1.BridgeService.PutOutputs:input_type -> dagbridge.v1.PutOutputsRequest
-	19, // 42: dagbridge.v1.BridgeService.WatchJobs:input_type -> dagbridge.v1.WatchJobsRequest
-	21, // 43: dagbridge.v1.BridgeService.CancelJob:input_type -> dagbridge.v1.CancelJobRequest
-	23, // 44: dagbridge.v1.BridgeService.BatchCancelJobs:input_type -> dagbridge.v1.BatchCancelJobsRequest
-	25, // 45: dagbridge.v1.BridgeService.RetryJob:input_type -> dagbridge.v1.RetryJobRequest
-	27, // 46: dagbridge.v1.BridgeService.ReadLogs:input_type -> dagbridge.v1.ReadLogsRequest
-	29, // 47: dagbridge.v1.BridgeService.GetRun:input_type -> dagbridge.v1.GetRunRequest
-	31, // 48: dagbridge.v1.BridgeService.ListRuns:input_type -> dagbridge.v1.ListRunsRequest
-	33, // 49: dagbridge.v1.BridgeService.CancelRun:input_type -> dagbridge.v1.CancelRunRequest
-	35, // 50: dagbridge.v1.BridgeService.ListClusters:input_type -> dagbridge.v1.ListClustersRequest
-	2,  // 51: dagbridge.v1.BridgeService.SubmitTask:output_type -> dagbridge.v1.SubmitTaskResponse
-	3,  // 52: dagbridge.v1.BridgeService.SubmitWorkflow:output_type -> dagbridge.v1.SubmitWorkflowResponse
-	4,  // 53: dagbridge.v1.BridgeService.PlanWorkflow:output_type -> dagbridge.v1.PlanWorkflowResponse
-	6,  // 54: dagbridge.v1.BridgeService.GetJob:output_type -> dagbridge.v1.GetJobResponse
-	8,  // 55: dagbridge.v1.BridgeService.BatchGetJobs:output_type -> dagbridge.v1.BatchGetJobsResponse
-	11, // 56: dagbridge.v1.BridgeService.ListJobs:output_type -> dagbridge.v1.ListJobsResponse
-	13, // 57: dagbridge.v1.BridgeService.LookupJob:output_type -> dagbridge.v1.LookupJobResponse
-	15, // 58: dagbridge.v1.BridgeService.GetOutput:output_type -> dagbridge.v1.GetOutputResponse
-	17, // 59: dagbridge.v1.BridgeService.PutOutputs:output_type -> dagbridge.v1.PutOutputsResponse
-	20, // 60: dagbridge.v1.BridgeService.WatchJobs:output_type -> dagbridge.v1.WatchJobsResponse
-	22, // 61: dagbridge.v1.BridgeService.CancelJob:output_type -> dagbridge.v1.CancelJobResponse
-	24, // 62: dagbridge.v1.BridgeService.BatchCancelJobs:output_type -> dagbridge.v1.BatchCancelJobsResponse
-	26, // 63: dagbridge.v1.BridgeService.RetryJob:output_type -> dagbridge.v1.RetryJobResponse
-	28, // 64: dagbridge.v1.BridgeService.ReadLogs:output_type -> dagbridge.v1.ReadLogsResponse
-	30, // 65: dagbridge.v1.BridgeService.GetRun:output_type -> dagbridge.v1.GetRunResponse
-	32, // 66: dagbridge.v1.BridgeService.ListRuns:output_type -> dagbridge.v1.ListRunsResponse
-	34, // 67: dagbridge.v1.BridgeService.CancelRun:output_type -> dagbridge.v1.CancelRunResponse
-	36, // 68: dagbridge.v1.BridgeService.ListClusters:output_type -> dagbridge.v1.ListClustersResponse
-	51, // [51:69] is the sub-list for method output_type
-	33, // [33:51] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	43, // 4: dagbridge.v1.SubmitTaskRequest.reserve:type_name -> google.protobuf.Duration
+	44, // 5: dagbridge.v1.SubmitTaskResponse.job:type_name -> dagbridge.v1.Job
+	45, // 6: dagbridge.v1.SubmitWorkflowResponse.run:type_name -> dagbridge.v1.Run
+	44, // 7: dagbridge.v1.SubmitWorkflowResponse.jobs:type_name -> dagbridge.v1.Job
+	46, // 8: dagbridge.v1.PlanWorkflowResponse.plan:type_name -> dagbridge.v1.Plan
+	44, // 9: dagbridge.v1.GetJobResponse.job:type_name -> dagbridge.v1.Job
+	47, // 10: dagbridge.v1.BatchGetJobsRequest.keys:type_name -> dagbridge.v1.TaskKey
+	0,  // 11: dagbridge.v1.BatchGetJobsRequest.view:type_name -> dagbridge.v1.View.Value
+	44, // 12: dagbridge.v1.BatchGetJobsResponse.jobs:type_name -> dagbridge.v1.Job
+	48, // 13: dagbridge.v1.ListJobsRequest.state:type_name -> dagbridge.v1.Job.State
+	0,  // 14: dagbridge.v1.ListJobsRequest.view:type_name -> dagbridge.v1.View.Value
+	44, // 15: dagbridge.v1.ListJobsResponse.jobs:type_name -> dagbridge.v1.Job
+	44, // 16: dagbridge.v1.LookupJobResponse.job:type_name -> dagbridge.v1.Job
+	49, // 17: dagbridge.v1.GetOutputResponse.value:type_name -> dagbridge.v1.Json
+	37, // 18: dagbridge.v1.PutOutputsRequest.outputs:type_name -> dagbridge.v1.PutOutputsRequest.OutputsEntry
+	44, // 19: dagbridge.v1.PutOutputsResponse.job:type_name -> dagbridge.v1.Job
+	48, // 20: dagbridge.v1.JobFilter.state:type_name -> dagbridge.v1.Job.State
+	47, // 21: dagbridge.v1.WatchJobsRequest.keys:type_name -> dagbridge.v1.TaskKey
+	18, // 22: dagbridge.v1.WatchJobsRequest.filter:type_name -> dagbridge.v1.JobFilter
+	44, // 23: dagbridge.v1.WatchJobsResponse.job:type_name -> dagbridge.v1.Job
+	44, // 24: dagbridge.v1.CancelJobResponse.job:type_name -> dagbridge.v1.Job
+	38, // 25: dagbridge.v1.BatchCancelJobsResponse.results:type_name -> dagbridge.v1.BatchCancelJobsResponse.Result
+	44, // 26: dagbridge.v1.RetryJobResponse.job:type_name -> dagbridge.v1.Job
+	45, // 27: dagbridge.v1.GetRunResponse.run:type_name -> dagbridge.v1.Run
+	50, // 28: dagbridge.v1.ListRunsRequest.state:type_name -> dagbridge.v1.Run.State
+	45, // 29: dagbridge.v1.ListRunsResponse.runs:type_name -> dagbridge.v1.Run
+	45, // 30: dagbridge.v1.CancelRunResponse.run:type_name -> dagbridge.v1.Run
+	51, // 31: dagbridge.v1.ListClustersResponse.clusters:type_name -> dagbridge.v1.Cluster
+	49, // 32: dagbridge.v1.PutOutputsRequest.OutputsEntry.value:type_name -> dagbridge.v1.Json
+	44, // 33: dagbridge.v1.BatchCancelJobsResponse.Result.job:type_name -> dagbridge.v1.Job
+	1,  // 34: dagbridge.v1.BridgeService.SubmitTask:input_type -> dagbridge.v1.SubmitTaskRequest
+	52, // 35: dagbridge.v1.BridgeService.SubmitWorkflow:input_type -> dagbridge.v1.Workflow
+	52, // 36: dagbridge.v1.BridgeService.PlanWorkflow:input_type -> dagbridge.v1.Workflow
+	5,  // 37: dagbridge.v1.BridgeService.GetJob:input_type -> dagbridge.v1.GetJobRequest
+	7,  // 38: dagbridge.v1.BridgeService.BatchGetJobs:input_type -> dagbridge.v1.BatchGetJobsRequest
+	10, // 39: dagbridge.v1.BridgeService.ListJobs:input_type -> dagbridge.v1.ListJobsRequest
+	12, // 40: dagbridge.v1.BridgeService.LookupJob:input_type -> dagbridge.v1.LookupJobRequest
+	14, // 41: dagbridge.v1.BridgeService.GetOutput:input_type -> dagbridge.v1.GetOutputRequest
+	16, // 42: dagbridge.v1.BridgeService.PutOutputs:input_type -> dagbridge.v1.PutOutputsRequest
+	19, // 43: dagbridge.v1.BridgeService.WatchJobs:input_type -> dagbridge.v1.WatchJobsRequest
+	21, // 44: dagbridge.v1.BridgeService.CancelJob:input_type -> dagbridge.v1.CancelJobRequest
+	23, // 45: dagbridge.v1.BridgeService.BatchCancelJobs:input_type -> dagbridge.v1.BatchCancelJobsRequest
+	25, // 46: dagbridge.v1.BridgeService.RetryJob:input_type -> dagbridge.v1.RetryJobRequest
+	27, // 47: dagbridge.v1.BridgeService.ReadLogs:input_type -> dagbridge.v1.ReadLogsRequest
+	29, // 48: dagbridge.v1.BridgeService.GetRun:input_type -> dagbridge.v1.GetRunRequest
+	31, // 49: dagbridge.v1.BridgeService.ListRuns:input_type -> dagbridge.v1.ListRunsRequest
+	33, // 50: dagbridge.v1.BridgeService.CancelRun:input_type -> dagbridge.v1.CancelRunRequest
+	35, // 51: dagbridge.v1.BridgeService.ListClusters:input_type -> dagbridge.v1.ListClustersRequest
+	2,  // 52: dagbridge.v1.BridgeService.SubmitTask:output_type -> dagbridge.v1.SubmitTaskResponse
+	3,  // 53: dagbridge.v1.BridgeService.SubmitWorkflow:output_type -> dagbridge.v1.SubmitWorkflowResponse
+	4,  // 54: dagbridge.v1.BridgeService.PlanWorkflow:output_type -> dagbridge.v1.PlanWorkflowResponse
+	6,  // 55: dagbridge.v1.BridgeService.GetJob:output_type -> dagbridge.v1.GetJobResponse
+	8,  // 56: dagbridge.v1.BridgeService.BatchGetJobs:output_type -> dagbridge.v1.BatchGetJobsResponse
+	11, // 57: dagbridge.v1.BridgeService.ListJobs:output_type -> dagbridge.v1.ListJobsResponse
+	13, // 58: dagbridge.v1.BridgeService.LookupJob:output_type -> dagbridge.v1.LookupJobResponse
+	15, // 59: dagbridge.v1.BridgeService.GetOutput:output_type -> dagbridge.v1.GetOutputResponse
+	17, // 60: dagbridge.v1.BridgeService.PutOutputs:output_type -> dagbridge.v1.PutOutputsResponse
+	20, // 61: dagbridge.v1.BridgeService.WatchJobs:output_type -> dagbridge.v1.WatchJobsResponse
+	22, // 62: dagbridge.v1.BridgeService.CancelJob:output_type -> dagbridge.v1.CancelJobResponse
+	24, // 63: dagbridge.v1.BridgeService.BatchCancelJobs:output_type -> dagbridge.v1.BatchCancelJobsResponse
+	26, // 64: dagbridge.v1.BridgeService.RetryJob:output_type -> dagbridge.v1.RetryJobResponse
+	28, // 65: dagbridge.v1.BridgeService.ReadLogs:output_type -> dagbridge.v1.ReadLogsResponse
+	30, // 66: dagbridge.v1.BridgeService.GetRun:output_type -> dagbridge.v1.GetRunResponse
+	32, // 67: dagbridge.v1.BridgeService.ListRuns:output_type -> dagbridge.v1.ListRunsResponse
+	34, // 68: dagbridge.v1.BridgeService.CancelRun:output_type -> dagbridge.v1.CancelRunResponse
+	36, // 69: dagbridge.v1.BridgeService.ListClusters:output_type -> dagbridge.v1.ListClustersResponse
+	52, // [52:70] is the sub-list for method output_type
+	34, // [34:52] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_dagbridge_v1_bridge_proto_init() }

@@ -251,7 +251,9 @@ type Job struct {
 	// What schedulers said that was no error: ignored fields, submit plug-ins' lines.
 	Notes []string `protobuf:"bytes,26,rep,name=notes,proto3" json:"notes,omitempty"`
 	// The Unix user that it runs as, where it is not the cluster's own.
-	User          string `protobuf:"bytes,27,opt,name=user,proto3" json:"user,omitempty"`
+	User string `protobuf:"bytes,27,opt,name=user,proto3" json:"user,omitempty"`
+	// Of a reserved job that nobody has claimed: how long after the end of its last upstream task it is kept for who does.
+	Reserved      *durationpb.Duration `protobuf:"bytes,28,opt,name=reserved,proto3" json:"reserved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -473,6 +475,13 @@ func (x *Job) GetUser() string {
 		return x.User
 	}
 	return ""
+}
+
+func (x *Job) GetReserved() *durationpb.Duration {
+	if x != nil {
+		return x.Reserved
+	}
+	return nil
 }
 
 // Attempt is one native job made for a job.
@@ -964,7 +973,7 @@ var File_dagbridge_v1_job_proto protoreflect.FileDescriptor
 
 const file_dagbridge_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x16dagbridge/v1/job.proto\x12\fdagbridge.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17dagbridge/v1/task.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\v\n" +
+	"\x16dagbridge/v1/job.proto\x12\fdagbridge.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17dagbridge/v1/task.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb9\v\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x03key\x18\x02 \x01(\v2\x15.dagbridge.v1.TaskKeyR\x03key\x12\x1d\n" +
@@ -997,7 +1006,8 @@ const file_dagbridge_v1_job_proto_rawDesc = "" +
 	"\x06parent\x18\x18 \x01(\tR\x06parent\x125\n" +
 	"\x06counts\x18\x19 \x03(\v2\x1d.dagbridge.v1.Job.CountsEntryR\x06counts\x12\x14\n" +
 	"\x05notes\x18\x1a \x03(\tR\x05notes\x12\x12\n" +
-	"\x04user\x18\x1b \x01(\tR\x04user\x1aN\n" +
+	"\x04user\x18\x1b \x01(\tR\x04user\x125\n" +
+	"\breserved\x18\x1c \x01(\v2\x19.google.protobuf.DurationR\breserved\x1aN\n" +
 	"\fOutputsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.dagbridge.v1.JsonR\x05value:\x028\x01\x1a9\n" +
@@ -1137,24 +1147,25 @@ var file_dagbridge_v1_job_proto_depIdxs = []int32{
 	5,  // 9: dagbridge.v1.Job.logs:type_name -> dagbridge.v1.Logs
 	9,  // 10: dagbridge.v1.Job.labels:type_name -> dagbridge.v1.Job.LabelsEntry
 	10, // 11: dagbridge.v1.Job.counts:type_name -> dagbridge.v1.Job.CountsEntry
-	13, // 12: dagbridge.v1.Attempt.submit_time:type_name -> google.protobuf.Timestamp
-	13, // 13: dagbridge.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	13, // 14: dagbridge.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	0,  // 15: dagbridge.v1.Attempt.state:type_name -> dagbridge.v1.Job.State
-	14, // 16: dagbridge.v1.Attempt.time_limit:type_name -> google.protobuf.Duration
-	2,  // 17: dagbridge.v1.Run.mode:type_name -> dagbridge.v1.Run.Mode
-	12, // 18: dagbridge.v1.Run.parent:type_name -> dagbridge.v1.TaskKey
-	1,  // 19: dagbridge.v1.Run.state:type_name -> dagbridge.v1.Run.State
-	13, // 20: dagbridge.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	13, // 21: dagbridge.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	11, // 22: dagbridge.v1.Run.counts:type_name -> dagbridge.v1.Run.CountsEntry
-	13, // 23: dagbridge.v1.Cluster.last_look_time:type_name -> google.protobuf.Timestamp
-	15, // 24: dagbridge.v1.Job.OutputsEntry.value:type_name -> dagbridge.v1.Json
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	14, // 12: dagbridge.v1.Job.reserved:type_name -> google.protobuf.Duration
+	13, // 13: dagbridge.v1.Attempt.submit_time:type_name -> google.protobuf.Timestamp
+	13, // 14: dagbridge.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	13, // 15: dagbridge.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 16: dagbridge.v1.Attempt.state:type_name -> dagbridge.v1.Job.State
+	14, // 17: dagbridge.v1.Attempt.time_limit:type_name -> google.protobuf.Duration
+	2,  // 18: dagbridge.v1.Run.mode:type_name -> dagbridge.v1.Run.Mode
+	12, // 19: dagbridge.v1.Run.parent:type_name -> dagbridge.v1.TaskKey
+	1,  // 20: dagbridge.v1.Run.state:type_name -> dagbridge.v1.Run.State
+	13, // 21: dagbridge.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	13, // 22: dagbridge.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	11, // 23: dagbridge.v1.Run.counts:type_name -> dagbridge.v1.Run.CountsEntry
+	13, // 24: dagbridge.v1.Cluster.last_look_time:type_name -> google.protobuf.Timestamp
+	15, // 25: dagbridge.v1.Job.OutputsEntry.value:type_name -> dagbridge.v1.Json
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_dagbridge_v1_job_proto_init() }

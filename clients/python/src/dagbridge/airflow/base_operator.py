@@ -23,7 +23,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from dagbridge import job as jobs_
-from dagbridge.airflow import lineage, xcom
+from dagbridge.airflow import lineage, look_ahead, xcom
 from dagbridge.airflow.hooks import DagBridgeHook
 from dagbridge.airflow.links import LINK_KEY, DagBridgeLink
 from dagbridge.types import ENDS
@@ -190,7 +190,8 @@ class BaseDagBridgeOperator(BaseOperator):
                 job = client.lookup(self._identity["key"], self._identity["tryNumber"])
             except NotFound:
                 return
-            if job["id"] == self.job_id or job.get("uid") == self._identity["uid"]:
+            uid = job.get("uid", "")
+            if job["id"] == self.job_id or uid == self._identity["uid"] or uid.endswith(look_ahead.SUFFIX):
                 self.log.info("Cancelling %s.", jobs_.name(job))
                 client.cancel(job["id"])
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from dagbridge.airflow import lineage, spec, upstream
+from dagbridge.airflow import lineage, look_ahead, spec, upstream
 from dagbridge.airflow.base_operator import BaseDagBridgeOperator
 from dagbridge.airflow.run_operator import DagBridgeRunOperator
+from dagbridge.types import ENDS
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -52,6 +53,14 @@ class DagBridgeOperator(BaseDagBridgeOperator):
         With ``wait="submitted"`` in all, Airflow hands in a whole chain at once; a ``DagBridgeJobSensor`` waits at its end.
     :param job_trigger_rule: how the ends of these jobs decide, where it is not the task's ``trigger_rule``, which decides by what
         Airflow knows: a task that waits only for its submission has succeeded.
+    :param look_ahead: on the first such task of a DAG: with its own job hand in those of later tasks whose every upstream task
+        is handed in as well, so that each starts the moment the ones before it have ended. They are reserved: a task claims its
+        job when Airflow reaches it. By then that may have started, or ended, so that a mark, a clear or a pause meanwhile comes
+        too late to keep it from running. Where the task is another by then (its program has changed, what was before it has run
+        again), another job takes the place of the reserved one, and the log says so. Which tasks are not handed in, and why, is
+        logged.
+    :param look_ahead_lease: for how many seconds a reserved job is kept for its task after the last one before it has ended;
+        then the gateway cancels it.
     """
 
     template_fields: Sequence[str] = (*spec.FIELDS, "depends_on", "job_trigger_rule")
@@ -89,6 +98,8 @@ class DagBridgeOperator(BaseDagBridgeOperator):
         skip_on_exit_code: int | Sequence[int] | None = None,
         depends_on: Any = None,
         job_trigger_rule: str | None = None,
+        look_ahead: bool = False,
+        look_ahead_lease: float = 600.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -120,6 +131,8 @@ class DagBridgeOperator(BaseDagBridgeOperator):
         self.skip_on_exit_code = skip_on_exit_code
         self.depends_on = upstream.named(self, depends_on)
         self.job_trigger_rule = job_trigger_rule
+        self.look_ahead = look_ahead
+        self.look_ahead_lease = look_ahead_lease
         if self.wait == "submitted" and self.depends_on and job_trigger_rule is None:
             upstream.check_rule(self)
 
@@ -132,10 +145,31 @@ class DagBridgeOperator(BaseDagBridgeOperator):
             raise AirflowFailException(f"Task {self.task_id}:\n{error}") from error
 
     def submit(self, context: Context) -> Job:
-        """One task."""
+        """One task, and with ``look_ahead`` those that follow."""
         task: Task = {**self.task_spec(context), **self.identity(context)}
         if parent := lineage.parent(context):
             task["env"] = {**parent, **task.get("env", {})}
         if edges := upstream.edges(self, context, self.client, self.depends_on):
             task |= {"upstream": edges, "triggerRule": upstream.rule(self.job_trigger_rule or self.trigger_rule)}
-        return self.client.submit(task, on_conflict="ATTACH", if_live=self.if_live)
+        job = self.client.submit(task, on_conflict="ATTACH", if_live=self.if_live, warn=self.log.warning)
+        if self.look_ahead and job["state"] not in ENDS:
+            self._look_ahead(context)
+        return job
+
+    def _look_ahead(self, context: Context) -> None:
+        """Reserves the jobs of later tasks; that they are not is no failure, since each is handed in by its own task then."""
+        from dagbridge import DagBridgeError
+
+        if lineage.parent(context):
+            self.log.info("look_ahead: no job is handed in, since OpenLineage gives each task its own parent at its turn.")
+            return
+        tasks, left = look_ahead.tasks(self, context, self.identity(context))
+        for task in tasks:
+            name = task["key"]["task"]
+            try:
+                job = self.client.submit(task, on_conflict="ATTACH", reserve=self.look_ahead_lease, warn=self.log.warning)
+                self.log.info("look_ahead: %s is handed in as job %s.", name, job["id"])
+            except DagBridgeError as error:
+                left[name] = f"the gateway does not take it: {error}"
+        for name, why in left.items():
+            self.log.info("look_ahead: %s is not handed in: %s.", name, why)
