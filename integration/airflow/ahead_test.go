@@ -10,6 +10,18 @@ import (
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
 
+// lookAhead: jobs that are handed in ahead of Airflow's turn, and what a person does meanwhile. The native jobs are counted.
+func (r *rig) lookAhead(t *testing.T) {
+	for name, test := range map[string]func(*testing.T){
+		"claimed": r.ahead, "marked": r.aheadMarked, "cleared": r.aheadCleared, "paused": r.aheadPaused, "deleted": r.aheadDeleted, "changed": r.aheadChanged,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
 // ahead: with the first job of a chain the others stand in Slurm's queue before that has ended, and each task claims its own.
 func (r *rig) ahead(t *testing.T) {
 	gates := r.gates(t)

@@ -53,9 +53,7 @@ func TestAirflow(t *testing.T) {
 				for name, test := range map[string]func(*testing.T){
 					"a chain of deferred tasks": r.chain, "a chain that Slurm goes on with by itself": r.chained,
 					"marked failed": r.marked, "a run marked failed is torn down": r.torn, "cleared in the middle": r.cleared, "deleted and made again": r.again,
-					"over as soon as it is deferred": r.hasty,
-					"handed in ahead":                r.ahead, "handed in ahead, marked": r.aheadMarked, "handed in ahead, cleared": r.aheadCleared, "handed in ahead, paused": r.aheadPaused,
-					"handed in ahead, deleted": r.aheadDeleted, "handed in ahead, changed": r.aheadChanged,
+					"over as soon as it is deferred":   r.hasty,
 					"300 simulations and their report": r.risk,
 				} {
 					t.Run(name, func(t *testing.T) {
@@ -64,6 +62,9 @@ func TestAirflow(t *testing.T) {
 					})
 				}
 			})
+			if long {
+				t.Run("handed in ahead", r.lookAhead)
+			}
 			t.Run("whatever is killed", r.killed)
 			t.Run("a hundred wait over one stream", r.crowd)
 		})

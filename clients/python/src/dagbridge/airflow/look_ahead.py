@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from airflow.providers.common.compat.sdk import BaseOperator
+
 from dagbridge.airflow import upstream
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def _reasons(operator: Any, first: DagBridgeOperator, handed: set[str]) -> Itera
     """What speaks against handing a task in."""
     from dagbridge.airflow.operators import DagBridgeOperator
 
-    if operator.is_mapped or operator.get_closest_mapped_task_group() is not None:
+    if not isinstance(operator, BaseOperator) or operator.get_closest_mapped_task_group() is not None:
         yield "it is mapped"
     if not isinstance(operator, DagBridgeOperator):
         yield f"it is a {operator.task_type}, which Airflow runs itself"
