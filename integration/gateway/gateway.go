@@ -118,6 +118,9 @@ func (g *Gateway) serve(t testing.TB, dir string, grpc, http int, clusters []str
 	g.Start(t)
 }
 
+// Binary is the program's path.
+func (g *Gateway) Binary() string { return g.binary }
+
 // build builds the program into a folder, which goes away with the tests.
 func build(t testing.TB, dir string) string {
 	t.Helper()

@@ -3,6 +3,7 @@ package kfp
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,13 +13,16 @@ import (
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 )
 
-// everywhere are the pipelines that run on each kind of cluster, and the outputs of theirs that tell whether all went well.
-var everywhere = []struct {
+// endToEnd is a pipeline that runs on each kind of cluster.
+type endToEnd struct {
 	name    string
 	fails   bool
 	outputs map[string]string
 	ends    map[string]dagbridgev1.Job_State
-}{
+}
+
+// everywhere are the pipelines that run on each kind of cluster, and the outputs of theirs that tell whether all went well.
+var everywhere = []endToEnd{
 	{name: "linear-ml", outputs: map[string]string{"evaluate": `{"accuracy": 0.9375}`, "deploy": `{"endpoint": "model at 0.9375"}`}},
 	{name: "conditions-oneof", outputs: map[string]string{"say-4": `{"Output": "T"}`, "condition-5/condition-6/say-5": `{"Output": "nested"}`}, ends: map[string]dagbridgev1.Job_State{
 		"condition-branches-1/condition-2/say": dagbridgev1.Job_SKIPPED,
@@ -43,13 +47,17 @@ func TestOnSlurm(t *testing.T) {
 	require.NotEmpty(t, array.GetNativeId(), "a loop is one array")
 }
 
-// runEverywhere runs the pipelines, all at once.
-func (g gateway) runEverywhere(t *testing.T) {
+// runEverywhere runs the pipelines, or only some of them, all at once.
+func (g gateway) runEverywhere(t *testing.T, names ...string) {
 	t.Helper()
-	for _, p := range everywhere {
+	chosen := slices.Clone(everywhere)
+	if len(names) > 0 {
+		chosen = slices.DeleteFunc(chosen, func(p endToEnd) bool { return !slices.Contains(names, p.name) })
+	}
+	for _, p := range chosen {
 		g.Dagbridge(t, 0, "run", "--run", "monday", filepath.Join(pipelines, p.name, "in.yaml"))
 	}
-	for _, p := range everywhere {
+	for _, p := range chosen {
 		g.run(t, !p.fails, p.name) // the same run, whose end is waited for
 		for task, want := range p.outputs {
 			require.JSONEq(t, want, g.output(t, p.name, task), "%s: %s", p.name, task)

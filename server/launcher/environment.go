@@ -60,7 +60,8 @@ func (l *launch) make(ctx context.Context, folder, python, install, version stri
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	if text, err := l.command(ctx, python, "-m", "venv", folder).CombinedOutput(); err != nil {
+	// pip is that of the Python it is made of, or else brought by the component's own command
+	if text, err := l.command(ctx, python, "-m", "venv", "--without-pip", folder).CombinedOutput(); err != nil {
 		return fmt.Errorf("a virtual environment cannot be made with %s: %w: %s", python, err, tail(text))
 	}
 	if err := inherit(folder, version); err != nil {

@@ -187,8 +187,11 @@ func (s *Step) script() (string, error) {
 	return fmt.Sprintf("#!/bin/sh\nexec \"$%s\" kfp-step <<'STEP'\n%sSTEP\n", translators.LauncherVariable, text.String()), nil
 }
 
-// ParseStep reads what script has written.
+// ParseStep reads what script has written: all of it, or what it hands to the launcher.
 func ParseStep(text []byte) (*Step, error) {
+	if _, step, ok := bytes.Cut(text, []byte("<<'STEP'\n")); ok && bytes.HasPrefix(text, []byte("#!")) {
+		text = bytes.TrimSuffix(step, []byte("STEP\n"))
+	}
 	s := &Step{}
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("this is no step of a pipeline's: %w", err)

@@ -11,6 +11,7 @@ import (
 const (
 	// launcherFolder is where a step of a pipeline finds this program, whatever its image.
 	launcherFolder  = "/dagbridge-bin"
+	launcherProgram = launcherFolder + "/dagbridge"
 	launcherVolume  = "dagbridge-bin"
 	pipelinesVolume = "dagbridge-pipelines"
 )
@@ -25,7 +26,9 @@ func (t *translation) launcher() {
 			"name both in the cluster's configuration (kubernetes.launcher, kubernetes.pipelines)")
 		return
 	}
-	program := launcherFolder + "/dagbridge"
+	if t.main.Image == "" { // it only judges a condition, lists or imports
+		t.main.Image = t.site.Launcher
+	}
 	shared := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: t.site.Pipelines, Type: new(corev1.HostPathDirectoryOrCreate)}}
 	if t.site.PipelinesClaim != "" {
 		shared = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: t.site.PipelinesClaim}}
@@ -35,11 +38,11 @@ func (t *translation) launcher() {
 		corev1.Volume{Name: pipelinesVolume, VolumeSource: shared})
 	bin := corev1.VolumeMount{Name: launcherVolume, MountPath: launcherFolder}
 	t.pod.InitContainers = append(t.pod.InitContainers, corev1.Container{
-		Name: launcherVolume, Image: t.site.Launcher, Command: []string{"dagbridge", "kfp-step", "--install", program}, VolumeMounts: []corev1.VolumeMount{bin},
+		Name: launcherVolume, Image: t.site.Launcher, Command: []string{"dagbridge", "kfp-step", "--install", launcherProgram}, VolumeMounts: []corev1.VolumeMount{bin},
 	})
 	t.main.VolumeMounts = append(t.main.VolumeMounts, bin, corev1.VolumeMount{Name: pipelinesVolume, MountPath: t.site.Pipelines})
 	for _, v := range [][2]string{
-		{translators.LauncherVariable, program}, {translators.PipelinesVariable, t.site.Pipelines}, {translators.OutputLimitVariable, strconv.Itoa(maxMessageBytes - 1)},
+		{translators.LauncherVariable, launcherProgram}, {translators.PipelinesVariable, t.site.Pipelines}, {translators.OutputLimitVariable, strconv.Itoa(maxMessageBytes - 1)},
 	} {
 		t.main.Env = append(t.main.Env, corev1.EnvVar{Name: v[0], Value: v[1]})
 	}

@@ -74,6 +74,9 @@ func (t *translation) argv() (argv []string, known bool) {
 			return nil, true
 		}
 		t.files[scriptFile] = script
+		if translators.Launches(t.task) { // without a shell, which an image need not have
+			return []string{launcherProgram, "kfp-step", folder + "/" + scriptFile}, true
+		}
 		return append(translators.Interpreter(script), folder+"/"+scriptFile), true
 	case t.task.GetCommand() != nil:
 		return t.task.GetCommand().GetArgv(), true
