@@ -74,7 +74,7 @@ func (l *launch) parameter(x *kfp.Execution, p *kfp.Parameter) (json.RawMessage,
 	if p.Type == "" {
 		return value, nil
 	}
-	return kfp.Typed(p.Type, value)
+	return kfp.AsInput(p.Type, value)
 }
 
 // value is where a parameter comes from.

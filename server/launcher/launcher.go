@@ -10,6 +10,9 @@
 //	    created                           its time is that of the run's first step
 //	<folder>/environments/<digest>        a virtual environment for each set of packages that lightweight components ask for
 //
+// Of a loop whose items are known only when the pipeline runs, a step lists the instances in its record; the steps in the loop are
+// native arrays, and find by their place in the list which instance they are. Their records are by the instance's index.
+//
 // A record is written whole, as the last thing, and removed as the first; so what a step finds is what a step before it has
 // left by succeeding. The package must not decide what runs when: that is the gateway's, by the edges of the workflow.
 package launcher

@@ -65,6 +65,14 @@ func Typed(kind string, value json.RawMessage) (json.RawMessage, error) {
 	return nil, fmt.Errorf("is %s, and should be %s", brief(string(value)), words[kind])
 }
 
+// AsInput is a value as a task's input of a type: any value can be taken as a text, as KFP's driver does.
+func AsInput(kind string, value json.RawMessage) (json.RawMessage, error) {
+	if value = bytes.TrimSpace(value); kind == stringType && len(value) > 0 && value[0] != '"' && string(value) != "null" {
+		return JSON(asText(value))
+	}
+	return Typed(kind, value)
+}
+
 var words = map[string]string{
 	stringType: "a text", integerType: "a whole number", doubleType: "a number", booleanType: "true or false",
 	listType: "a list", structType: "a mapping", statusType: "a mapping", configType: "a mapping",

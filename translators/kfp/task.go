@@ -87,7 +87,7 @@ func (d *dag) stepInputs(s *Step, name string, c *component, in inputs, given bo
 				d.fault(name, "its input %s has no value, and no default", brief(key))
 			}
 		case value.Constant != nil && !d.isShown(value):
-			typed, err := Typed(p.Type, value.Constant)
+			typed, err := AsInput(p.Type, value.Constant)
 			if err != nil {
 				d.fault(name, "its input %s %v", brief(key), err)
 			}
