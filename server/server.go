@@ -90,6 +90,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Guard.Trust(o.Engine.Caller)
 	s := &Server{
 		listen: o.Listen,
 		log:    o.Log,

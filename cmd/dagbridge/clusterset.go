@@ -96,7 +96,7 @@ func slurmOptions(name string, s *config.Slurm, log *slog.Logger) slurm.Options 
 func kubernetesOptions(name string, k *config.Kubernetes, log *slog.Logger) (kubernetes.Options, error) {
 	o := kubernetes.Options{
 		Name: name, Kubeconfig: k.Kubeconfig, Context: k.Context, Namespaces: append([]string{cmp.Or(k.Namespace, "default")}, k.Namespaces...), Kinds: k.Kinds,
-		Site: translate.Site{Image: k.Image, Prologue: k.Prologue, Queue: k.Queue, Launcher: k.Launcher, Pipelines: k.Pipelines, PipelinesClaim: k.PipelinesClaim}, Rate: float32(k.CallRate), Keep: k.Keep, Log: log,
+		Site: translate.Site{Image: k.Image, Prologue: k.Prologue, Queue: k.Queue, URL: k.URL, Launcher: k.Launcher, Pipelines: k.Pipelines, PipelinesClaim: k.PipelinesClaim}, Rate: float32(k.CallRate), Keep: k.Keep, Log: log,
 	}
 	for _, gpu := range k.GPUs {
 		if o.Site.GPUs == nil {

@@ -61,14 +61,19 @@ func TestTheManifestsAreTaken(t *testing.T) {
 	require.Equal(t, "1 Recreate", replicas+" "+strategy, "there is never a second gateway")
 }
 
+// asPlainUser gives the plain user the rights that a manifest gives the gateway's account.
+func asPlainUser(t *testing.T, manifest string) string {
+	t.Helper()
+	text := strings.ReplaceAll(manifest, "  - kind: ServiceAccount\n    name: dagbridge\n    namespace: dagbridge\n", "  - kind: User\n    name: plain-user\n    apiGroup: rbac.authorization.k8s.io\n")
+	require.Contains(t, text, "plain-user")
+	return text
+}
+
 // The rights in the manifest are enough for all that a gateway does, and they are of this namespace alone.
 func TestTheRightsAreEnough(t *testing.T) {
 	c := kubernetestest.Shared(t)
 	ns := namespace(t, c)
-	// The account is the plain user's here.
-	text := strings.ReplaceAll(manifest(t, "rbac.yaml"), "  - kind: ServiceAccount\n    name: dagbridge\n    namespace: dagbridge\n", "  - kind: User\n    name: plain-user\n    apiGroup: rbac.authorization.k8s.io\n")
-	require.Contains(t, text, "plain-user")
-	c.Kubectl(t, text, "apply", "-n", ns, "-f", "-")
+	c.Kubectl(t, asPlainUser(t, manifest(t, "rbac.yaml")), "apply", "-n", ns, "-f", "-")
 	r := newRigAs(t, c, ns, c.UserKubeconfig)
 
 	dir := sharedDir(t)

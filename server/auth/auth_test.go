@@ -1,8 +1,10 @@
 package auth_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os/user"
 	"strings"
 	"testing"
@@ -43,7 +45,7 @@ func TestAuthorise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			owner, err := guard.Authorise(t.Context(), c.method, c.authorization)
+			caller, err := guard.Authorise(t.Context(), c.method, c.authorization)
 			if c.fault == "" {
 				require.NoError(t, err)
 			} else {
@@ -51,9 +53,46 @@ func TestAuthorise(t *testing.T) {
 				require.Equal(t, codes.Unauthenticated, status.Code(err))
 				require.NotContains(t, err.Error(), "s3cre", "a token is never repeated")
 			}
-			require.Equal(t, c.owner, owner)
+			require.Equal(t, auth.Caller{Owner: c.owner}, caller)
 		})
 	}
+}
+
+// A token that a job's cluster vouches for opens one door.
+func TestAJobsOwnToken(t *testing.T) {
+	t.Parallel()
+	guard, err := auth.New(config.Auth{Tokens: []config.Token{{Name: "airflow", SHA256: digest("s3cret")}}})
+	require.NoError(t, err)
+	away := errors.New("the cluster does not answer")
+	guard.Trust(func(_ context.Context, bearer string) (string, error) {
+		switch bearer {
+		case "j0b":
+			return "42", nil
+		case "away":
+			return "", away
+		}
+		return "", nil
+	})
+	const put = "/dagbridge.v1.BridgeService/PutOutputs"
+	for _, door := range []string{put, "/v1/jobs/42/outputs"} {
+		caller, err := guard.Authorise(t.Context(), door, "Bearer j0b")
+		require.NoError(t, err)
+		require.Equal(t, auth.Caller{Owner: "job 42", Job: "42"}, caller)
+		caller, err = guard.Authorise(t.Context(), door, "Bearer s3cret")
+		require.NoError(t, err)
+		require.Equal(t, auth.Caller{Owner: "airflow"}, caller, "a configured token is nobody's job")
+		_, err = guard.Authorise(t.Context(), door, "Bearer nobody's")
+		require.Equal(t, codes.Unauthenticated, status.Code(err))
+		_, err = guard.Authorise(t.Context(), door, "Bearer away")
+		require.ErrorIs(t, err, away)
+	}
+	for _, door := range []string{method, "/v1/jobs", "/v1/jobs/42", "/v1/jobs/42/logs", "/v1/jobs/42:cancel", "/v1/runs", "/metrics", "/dagbridge.v1.BridgeService/SubmitTask"} {
+		_, err := guard.Authorise(t.Context(), door, "Bearer j0b")
+		require.Equal(t, codes.Unauthenticated, status.Code(err), door)
+	}
+	ctx, err := guard.Admit(metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer j0b")), put)
+	require.NoError(t, err)
+	require.Equal(t, "42", auth.Job(ctx))
 }
 
 func TestWithoutTokensEverybodyIsTheGatewaysUser(t *testing.T) {

@@ -78,8 +78,8 @@ func TestWhatAnAPIServerMaySay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, _ := apiServer(t, c.told)
-			owner, err := guarded(t, url).Authorise(t.Context(), method, pod)
-			require.Equal(t, c.owner, owner)
+			caller, err := guarded(t, url).Authorise(t.Context(), method, pod)
+			require.Equal(t, auth.Caller{Owner: c.owner}, caller)
 			require.Equal(t, c.code, status.Code(err), "%v", err)
 			if c.fault != "" {
 				require.ErrorContains(t, err, c.fault)
@@ -106,9 +106,9 @@ func TestOneQuestionForAToken(t *testing.T) {
 	require.NoError(t, err)
 	_, err = guard.Authorise(t.Context(), method, "Bearer guessed")
 	require.ErrorContains(t, err, "does not know this token")
-	owner, err := guard.Authorise(t.Context(), method, "Bearer s3cret")
+	caller, err := guard.Authorise(t.Context(), method, "Bearer s3cret")
 	require.NoError(t, err)
-	require.Equal(t, "airflow", owner)
+	require.Equal(t, "airflow", caller.Owner)
 	require.EqualValues(t, 1, asked.Load())
 }
 
@@ -126,9 +126,9 @@ func TestAnAPIServerThatHangs(t *testing.T) {
 			refused <- err
 		}()
 	}
-	owner, err := guard.Authorise(t.Context(), method, "Bearer s3cret")
+	caller, err := guard.Authorise(t.Context(), method, "Bearer s3cret")
 	require.NoError(t, err)
-	require.Equal(t, "airflow", owner)
+	require.Equal(t, "airflow", caller.Owner)
 	require.Empty(t, refused, "the others still wait")
 	deadline := time.After(30 * time.Second)
 	for range cap(refused) {

@@ -81,6 +81,14 @@ type Tidier interface {
 	Tidy(ctx context.Context, recorded func(token string) bool) error
 }
 
+// Voucher is a Backend that gives the programs of its jobs tokens of their own, by which these can call the gateway.
+type Voucher interface {
+	// Caller says whose program has a bearer token: the token of its attempt, and its position in the array, -1 without. An empty
+	// token: nobody's. Live is what the engine knows of an attempt that has not ended. The program must be where that native job
+	// is: a pod may carry any label. An error is that the cluster did not answer.
+	Caller(ctx context.Context, bearer string, live func(token string) (NativeRef, bool)) (token string, position int, err error)
+}
+
 // Capabilities say what a cluster can do.
 type Capabilities struct {
 	// Dependencies: afterok and its kin are kept by the scheduler.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"buf.build/go/protovalidate"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server/auth"
@@ -86,6 +88,9 @@ func (b *Bridge) RetryJob(ctx context.Context, req *dagbridgev1.RetryJobRequest)
 
 // PutOutputs stages outputs of a running job.
 func (b *Bridge) PutOutputs(ctx context.Context, req *dagbridgev1.PutOutputsRequest) (*dagbridgev1.PutOutputsResponse, error) {
+	if own := auth.Job(ctx); own != "" && own != req.GetId() {
+		return nil, status.Errorf(codes.PermissionDenied, "this token is that of job %s: with it no outputs but its own may be put", own)
+	}
 	job, err := b.engine.PutOutputs(ctx, req.GetId(), req.GetOutputs())
 	if err != nil {
 		return nil, err

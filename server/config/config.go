@@ -244,6 +244,9 @@ type Kubernetes struct {
 	PipelinesClaim string `yaml:"pipelinesClaim"`
 	// How GPUs of each type are asked for. Left out: nvidia.com/gpu, of no type.
 	GPUs []KubernetesGPU `yaml:"gpus"`
+	// Where jobs reach this gateway's REST, as in https://dagbridge.dagbridge:7071: they then have a token of their own in a file,
+	// and may push outputs that are larger than 4 KiB. Left out: they have none.
+	URL string `yaml:"url"`
 	// Calls a second that are made of the API server at most. A job is one.
 	CallRate float64 `yaml:"callRate"`
 	// For how long an ended Job, and its log, is left in the cluster.

@@ -203,6 +203,9 @@ func (k *Kubernetes) check(f *Faults, path string) {
 			}
 		}
 	}
+	if u, err := url.Parse(k.URL); k.URL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		f.add(0, path+".url", "%q is not where jobs reach the gateway, as in https://dagbridge.dagbridge:7071", k.URL)
+	}
 	for i, kind := range k.Kinds {
 		if parts := strings.SplitN(kind, ".", 3); len(parts) < 3 || slices.Contains(parts, "") {
 			f.add(0, fmt.Sprintf("%s.kinds[%d]", path, i), "%q is no kind of objects: write its plural name, its version and its group (pytorchjobs.v1.kubeflow.org)", kind)

@@ -5,7 +5,7 @@ package deploy
 import "embed"
 
 // Files are the manifests: rbac.yaml for each namespace with jobs, gateway.yaml for the gateway itself, serviceaccounts.yaml where
-// pods come with tokens of their accounts.
+// pods come with tokens of their accounts, those of jobs included.
 //
 //go:embed *.yaml
 var Files embed.FS

@@ -289,3 +289,25 @@ func TestARetryIsNoSlowSubmission(t *testing.T) {
 	}
 	t.Fatal("no submission was told of")
 }
+
+// What an attempt has put goes with it: the outputs of a job are those of the attempt that succeeded.
+func TestOutputsOfAFailedAttemptAreNotTheJobs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	task := train(1, "u1", "true")
+	task.Retry = atOnce(1, 0)
+	id := b.submit(&dagbridgev1.SubmitTaskRequest{Task: task}).GetId()
+	put := func(name string) {
+		_, err := b.PutOutputs(context.Background(), id, map[string]*dagbridgev1.Json{name: {Text: "1"}})
+		require.NoError(t, err)
+	}
+	b.look()
+	put("first")
+	b.end(id, 3)
+	b.look()
+	put("second")
+	b.end(id, 0)
+	require.Equal(t, dagbridgev1.Job_SUCCEEDED, b.job(id).GetState())
+	require.Contains(t, b.job(id).GetOutputs(), "second")
+	require.NotContains(t, b.job(id).GetOutputs(), "first")
+}

@@ -219,6 +219,7 @@ func (t *txn) renew(n *node, id, reason, message string, pause time.Duration) {
 		job.State, job.Reason, job.Message = dagbridgev1.Job_ACCEPTED, reason, message
 		job.StartTime, job.EndTime, job.SubmitTime, job.ExitCode, job.Signal, job.NativeId = nil, nil, nil, nil, nil, ""
 		rec.NotBefore = nil
+		rec.Staged = nil // they are the ended attempt's
 		if pause > 0 {
 			rec.NotBefore = stamp(notBefore)
 		}

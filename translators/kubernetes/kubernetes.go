@@ -19,7 +19,8 @@
 //   - A prologue, and an array, whose pods differ in nothing but their index, need sh: it reads /dagbridge/prologue and
 //     /dagbridge/array, and becomes the program.
 //   - DAGBRIDGE_OUTPUT is the container's termination message, of which Kubernetes keeps 4 KiB. It has to be written in
-//     place: the file cannot be renamed over.
+//     place: the file cannot be renamed over. Where the cluster's configuration says how the gateway is reached, a program can
+//     push larger ones, by a token of its own pod (a projected service account token for the audience "dagbridge-outputs").
 //   - No markers: the API server knows whether a pod has started, and whether a name was ever taken.
 //
 // A program's bytes are never Kubernetes': what it would expand in a command or a value, "$(NAME)" and "$$", is escaped.
@@ -74,6 +75,8 @@ type Site struct {
 	Launcher string
 	// Pipelines is the folder that these share, of the nodes; or, with PipelinesClaim, where pods find that claim's volume.
 	Pipelines, PipelinesClaim string
+	// URL is where programs reach the gateway's REST, to push outputs; "": they cannot.
+	URL string
 	// GPUs is how GPUs of a type are asked for; the type "" is any. Left out, any is DefaultGPU.
 	GPUs map[string]GPU
 }

@@ -27,7 +27,7 @@ func Outputs(pod *corev1.Pod) ([]byte, error) {
 	message := c.State.Terminated.Message
 	if len(message) >= limit {
 		return nil, fmt.Errorf("the outputs are %d bytes or more, of which Kubernetes keeps less than that: "+
-			"write large results to a file, and its path to the outputs", limit)
+			"push them to DAGBRIDGE_URL where the job has one, or write large results to a file, and its path to the outputs", limit)
 	}
 	return translators.Outputs([]byte(message), limit)
 }

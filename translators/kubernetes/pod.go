@@ -29,9 +29,7 @@ func (t *translation) podTemplate(field string, below []byte) corev1.PodTemplate
 		})
 	}
 	annotations[containerAnnotation] = main.Name
-	pod.Volumes = append(slices.Clone(pod.Volumes), corev1.Volume{
-		Name: volumeName, VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: items}},
-	})
+	pod.Volumes = append(slices.Clone(pod.Volumes), corev1.Volume{Name: volumeName, VolumeSource: t.folderSource(items)})
 	main.VolumeMounts = append(slices.Clone(main.VolumeMounts), corev1.VolumeMount{Name: volumeName, MountPath: folder, ReadOnly: true})
 	// The rest of the message may be outputs, and is read from there alone.
 	main.TerminationMessagePath, main.TerminationMessagePolicy = outputPath, corev1.TerminationMessageReadFile
@@ -53,6 +51,18 @@ func (t *translation) podTemplate(field string, below []byte) corev1.PodTemplate
 	}
 	t.finish(&result, main.Name)
 	return result
+}
+
+// folderSource is what the pod's folder is made of: its files and, where programs may call the gateway, their token. The kubelet
+// renews it, and it is none any more once the pod is gone.
+func (t *translation) folderSource(items []corev1.DownwardAPIVolumeFile) corev1.VolumeSource {
+	if t.site.URL == "" {
+		return corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: items}}
+	}
+	return corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{DownwardAPI: &corev1.DownwardAPIProjection{Items: items}},
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: Audience, Path: tokenFile}},
+	}}}
 }
 
 // replaceProgram sets what a patch cannot: it would leave the template's arguments behind the task's command, and its value of

@@ -22,6 +22,10 @@ const (
 	scriptFile   = "script"
 	prologueFile = "prologue"
 	arrayFile    = "array"
+	// tokenFile is the program's own token, beside them; Audience is what it is for. It is not whom a gateway lets in by their
+	// accounts: this token opens less.
+	tokenFile = "token"
+	Audience  = "dagbridge-outputs"
 	// workFolder is where a program runs that says nothing of it. It is not in the other one, in which nothing can be made.
 	workFolder = "/dagbridge-work"
 	// outputPath is Kubernetes' own place for a container's last words.
@@ -171,6 +175,9 @@ func (t *translation) env() {
 		{"DAGBRIDGE_TRY", strconv.Itoa(int(job.GetTryNumber()))},
 	} {
 		own = append(own, corev1.EnvVar{Name: v[0], Value: escape(v[1])})
+	}
+	if t.site.URL != "" {
+		own = append(own, corev1.EnvVar{Name: "DAGBRIDGE_TOKEN_FILE", Value: folder + "/" + tokenFile}, corev1.EnvVar{Name: "DAGBRIDGE_URL", Value: escape(t.site.URL)})
 	}
 	if t.nodes() > 1 && t.options.GetTemplate() == nil {
 		// By these a program finds its peers; which of them it is, is in JOB_COMPLETION_INDEX.

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	authclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -77,6 +78,7 @@ type Backend struct {
 // clients speak to the API server.
 type clients struct {
 	core    coreclient.CoreV1Interface
+	reviews authclient.TokenReviewInterface
 	dynamic dynamic.Interface
 }
 
@@ -124,6 +126,11 @@ func (b *Backend) connect() (*clients, error) {
 	if made.core, err = coreclient.NewForConfig(config); err != nil {
 		return nil, err
 	}
+	authentication, err := authclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	made.reviews = authentication.TokenReviews()
 	if made.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
