@@ -41,6 +41,7 @@ test: vet test-python ## vet, format, the Python package, unit tests with the ra
 	$(GO) test -timeout $(TIMEOUT) ./cmd/...
 	@# Before the time of the tests begins: a Kubernetes takes ten minutes to build, once.
 	@integration/kubernetes/testcluster/build.sh >/dev/null
+	@integration/kubernetes/programs/build.sh helm >/dev/null
 	@# -count 1: these build and run the program, which a cached result does not see. -parallel 8: they mostly wait.
 	$(GO) test -timeout $(TIMEOUT) -count 1 -parallel 8 $(INTEGRATION)
 	$(MAKE) --no-print-directory test-airflow

@@ -9,6 +9,7 @@
 package kubernetestest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"github.com/dagbridge/dagbridge/integration/loopback"
@@ -57,12 +59,15 @@ func Shared(tb testing.TB) *Cluster {
 }
 
 // Main runs the tests of a binary and then ends the shared cluster. It is what TestMain calls.
-func Main(m *testing.M) {
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for a TestMain that has more to do; it returns the exit code.
+func Run(m *testing.M) int {
 	code := m.Run()
 	if shared.cluster != nil {
 		shared.cluster.stop()
 	}
-	os.Exit(code)
+	return code
 }
 
 // Kubectl runs kubectl as the administrator, with a text as its input.
@@ -80,26 +85,47 @@ func (c *Cluster) Kubectl(tb testing.TB, input string, args ...string) string {
 	return string(out)
 }
 
+// Namespace makes a namespace, which goes away after the test with all that is in it.
+func (c *Cluster) Namespace(tb testing.TB) string {
+	tb.Helper()
+	name := "test-" + uuid.NewString()[:8]
+	c.Kubectl(tb, "", "create", "namespace", name)
+	tb.Cleanup(func() { c.Kubectl(tb, "", "delete", "namespace", name, "--wait=false", "--ignore-not-found") })
+	c.Eventually(tb, "the namespace has its service account", func() error {
+		if out := c.Kubectl(tb, "", "get", "serviceaccounts", "-n", name, "-o", "name"); !strings.Contains(out, "/default") {
+			return fmt.Errorf("there is %q", out)
+		}
+		return nil
+	})
+	return name
+}
+
 // source is the folder of this file, where the scripts are.
 func source() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(file)
 }
 
-// build is the path of the cluster's program, which is made unless it is there.
-func build() (string, error) {
-	cmd := exec.Command(filepath.Join(source(), "testcluster", "build.sh"))
-	var said strings.Builder
-	cmd.Stderr = &said
-	out, err := cmd.Output()
+// built is the path of a program that a script makes unless it is there.
+func built(script string, args ...string) (string, error) {
+	out, err := exec.Command(filepath.Join(source(), script), args...).Output()
 	if err != nil {
-		return "", fmt.Errorf("the test cluster cannot be built: %w\n%s", err, said.String())
+		return "", fmt.Errorf("%s %v: %w", script, args, said(err))
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
+// said is an error of a command with what it wrote; nil when there is none.
+func said(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return err
+}
+
 func start() (*Cluster, error) {
-	binary, err := build()
+	binary, err := built(filepath.Join("testcluster", "build.sh"))
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,12 @@ func (c *Cluster) StartAgain(tb testing.TB, component string, more ...string) {
 // Eventually waits until a check passes, for three minutes at most.
 func (c *Cluster) Eventually(tb testing.TB, what string, check func() error) {
 	tb.Helper()
-	const patience = 3 * time.Minute
+	c.Within(tb, 3*time.Minute, what, check)
+}
+
+// Within waits until a check passes.
+func (c *Cluster) Within(tb testing.TB, patience time.Duration, what string, check func() error) {
+	tb.Helper()
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if err = check(); err == nil {

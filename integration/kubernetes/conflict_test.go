@@ -27,7 +27,7 @@ import (
 func TestAnObjectChangesUnderAnOrder(t *testing.T) {
 	t.Parallel()
 	c := kubernetestest.Shared(t)
-	ns := namespace(t, c)
+	ns := c.Namespace(t)
 	r := newRigAs(t, c, ns, meddled(t, c, ns))
 
 	s := backendtest.Submission(t, sh("sleep 600"))

@@ -72,7 +72,7 @@ func asPlainUser(t *testing.T, manifest string) string {
 // The rights in the manifest are enough for all that a gateway does, and they are of this namespace alone.
 func TestTheRightsAreEnough(t *testing.T) {
 	c := kubernetestest.Shared(t)
-	ns := namespace(t, c)
+	ns := c.Namespace(t)
 	c.Kubectl(t, asPlainUser(t, manifest(t, "rbac.yaml")), "apply", "-n", ns, "-f", "-")
 	r := newRigAs(t, c, ns, c.UserKubeconfig)
 
@@ -123,7 +123,7 @@ func TestTheRightsAreEnough(t *testing.T) {
 	state(0, dagbridgev1.Job_SUCCEEDED)
 	require.NoError(t, r.backend.Tidy(t.Context(), func(string) bool { return true }))
 
-	elsewhere := newRigAs(t, c, namespace(t, c), c.UserKubeconfig)
+	elsewhere := newRigAs(t, c, c.Namespace(t), c.UserKubeconfig)
 	refused := elsewhere.backend.Submit(t.Context(), []translators.Submission{backendtest.Submission(t, sh("true"))})[0]
 	require.Equal(t, backend.Refused, refused.Outcome)
 	require.Contains(t, refused.Message, `User "plain-user" cannot create resource "jobs"`)

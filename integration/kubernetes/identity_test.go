@@ -45,7 +45,7 @@ func ask(t *testing.T, g *gatewaytest.Gateway, token string) (int, string) {
 // gone means.
 func TestTokensOfServiceAccounts(t *testing.T) {
 	c := kubernetestest.Shared(t)
-	ns := namespace(t, c)
+	ns := c.Namespace(t)
 	for _, account := range []string{"runner", "other"} {
 		c.Kubectl(t, "", "create", "serviceaccount", account, "-n", ns)
 	}

@@ -78,7 +78,7 @@ func plainUser(t *testing.T, c *kubernetestest.Cluster, namespace string) {
 func TestA429Storm(t *testing.T) {
 	const count = 60
 	c := kubernetestest.Shared(t)
-	ns := namespace(t, c)
+	ns := c.Namespace(t)
 	plainUser(t, c, ns)
 	c.Kill(t, "kube-apiserver")
 	c.StartAgain(t, "kube-apiserver", "--enable-priority-and-fairness=false", "--max-requests-inflight=1", "--max-mutating-requests-inflight=1")
@@ -121,7 +121,7 @@ func TestA429Storm(t *testing.T) {
 // Credentials that expire are read again once somebody has renewed them; until then nothing is lost and nothing has ended.
 func TestTheTokenExpires(t *testing.T) {
 	c := kubernetestest.Shared(t)
-	ns := namespace(t, c)
+	ns := c.Namespace(t)
 	c.Kubectl(t, "", "create", "serviceaccount", "gateway", "-n", ns)
 	c.Kubectl(t, "", "create", "rolebinding", "gateway", "-n", ns, "--clusterrole=admin", "--serviceaccount="+ns+":gateway")
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

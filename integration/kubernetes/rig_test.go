@@ -1,12 +1,10 @@
 package kubernetestest_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	kubernetestest "github.com/dagbridge/dagbridge/integration/kubernetes"
@@ -33,7 +31,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	c := kubernetestest.Shared(t)
-	return newRigAs(t, c, namespace(t, c), c.Kubeconfig)
+	return newRigAs(t, c, c.Namespace(t), c.Kubeconfig)
 }
 
 func newRigAs(t *testing.T, c *kubernetestest.Cluster, namespace, kubeconfig string) *rig {
@@ -49,21 +47,6 @@ func newRigAs(t *testing.T, c *kubernetestest.Cluster, namespace, kubeconfig str
 		require.NoError(t, b.Close())
 	})
 	return r
-}
-
-// namespace makes one, which goes away after the test with all that is in it.
-func namespace(t *testing.T, c *kubernetestest.Cluster) string {
-	t.Helper()
-	name := "test-" + uuid.NewString()[:8]
-	c.Kubectl(t, "", "create", "namespace", name)
-	t.Cleanup(func() { c.Kubectl(t, "", "delete", "namespace", name, "--wait=false", "--ignore-not-found") })
-	c.Eventually(t, "the namespace has its service account", func() error {
-		if out := c.Kubectl(t, "", "get", "serviceaccounts", "-n", name, "-o", "name"); !strings.Contains(out, "/default") {
-			return fmt.Errorf("there is %q", out)
-		}
-		return nil
-	})
-	return name
 }
 
 // sh is a task that runs lines of sh.

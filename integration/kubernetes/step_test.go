@@ -156,7 +156,7 @@ func (s *step) left(t *testing.T, name string) string {
 // middle, and its successor goes on with the same job.
 func TestAStepInAPodOntoSlurm(t *testing.T) {
 	c, slurm := kubernetestest.Shared(t), slurmtest.Start(t, slurmtest.Options{})
-	ns := namespace(t, c)
+	ns := c.Namespace(t)
 	c.Kubectl(t, "", "create", "serviceaccount", "runner", "-n", ns)
 	g := gatewaytest.NewSecured(t, letIn(t, c, ns), gatewaytest.OverSlurm(t, slurm, "rest", slurm.WorkDir(t)), gatewaytest.OverHere)
 	giveSecret(t, c, g, ns)
@@ -190,7 +190,7 @@ func TestAStepInAPodOntoSlurm(t *testing.T) {
 // The same with a token from a Secret; a step that Kubernetes ends cancels its job.
 func TestAStepThatIsEndedCancels(t *testing.T) {
 	c := kubernetestest.Shared(t)
-	ns := namespace(t, c)
+	ns := c.Namespace(t)
 	c.Kubectl(t, "", "create", "serviceaccount", "runner", "-n", ns)
 	g := gatewaytest.NewSecured(t, letIn(t, c, ns), gatewaytest.OverHere)
 	giveSecret(t, c, g, ns)

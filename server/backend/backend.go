@@ -219,7 +219,7 @@ type Observation struct {
 	// Started: of Gone, the start marker is there.
 	Started bool
 	// State is SUBMITTED, RUNNING, SUCCEEDED, FAILED, CANCELLED or LOST (an end that the scheduler itself does not know);
-	// unset for a native word that no table knows.
+	// unset for a native word that no table knows, and of Unseen.
 	State dagbridgev1.Job_State
 	// Reason is one word, as in dagbridgev1.Job.
 	Reason string
@@ -249,6 +249,10 @@ type Observation struct {
 	EndTime           time.Time
 	Node              string
 }
+
+// Unseen is the reason of a native job that the scheduler does not let the gateway see, though it answers: the job stays what it
+// was, and Message says what is to be done about it.
+const Unseen = "UNSEEN"
 
 // ErrStuck is the error of a change that the scheduler refuses for want of something of its own, which may never come: when it
 // stays so, the native job can only be cancelled, and another be made.

@@ -200,9 +200,19 @@ func (t *txn) observed(c *cluster, obs backend.Observation, end ending, asOf tim
 	case len(obs.Failed) > 0 && !t.cancelled(rec) && t.foreignFailed(n, obs):
 	case obs.State != dagbridgev1.Job_STATE_UNSPECIFIED:
 		t.moves(id, obs)
+	case obs.Reason == backend.Unseen:
+		t.unseen(id, obs)
 	default:
 		t.e.metrics.UnknownWord(c.Name, obs.Message)
 	}
+}
+
+// unseen: nothing is known of a native job but why.
+func (t *txn) unseen(id string, obs backend.Observation) {
+	if job := t.rec(id).GetJob(); job.GetReason() == obs.Reason && job.GetMessage() == obs.Message {
+		return
+	}
+	t.change(id, func(rec *storev1.JobRecord) { rec.GetJob().Reason, rec.GetJob().Message = obs.Reason, obs.Message })
 }
 
 // moves: a native job lives; what a person sees of it may have changed.

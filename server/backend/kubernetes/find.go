@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,8 +27,8 @@ func (b *Backend) Find(ctx context.Context, wants []backend.Want) []backend.Find
 		for i, want := range some {
 			f := &findings[from+i]
 			switch refs := found[want.Token]; {
-			case err != nil:
-				f.Presence, f.Proof = backend.Uncertain, sentence(err)
+			case len(refs) == 0 && err != nil:
+				f.Presence, f.Proof = backend.Uncertain, err.Error()
 			case len(refs) == 0:
 				f.Presence, f.Proof = backend.Absent, fmt.Sprintf("no object in %s has its token", strings.Join(b.options.Namespaces, ", "))
 			default:
@@ -50,6 +51,7 @@ type sighting struct {
 	held bool
 }
 
+// list is what carries the tokens; the error says why there may be more.
 func (b *Backend) list(ctx context.Context, wants []backend.Want) (map[string][]sighting, error) {
 	c, err := b.connect()
 	if err != nil {
@@ -61,11 +63,15 @@ func (b *Backend) list(ctx context.Context, wants []backend.Want) (map[string][]
 	}
 	selector := translate.TokenLabel + " in (" + strings.Join(tokens, ",") + ")"
 	found := map[string][]sighting{}
+	var errs []error
 	for _, namespace := range b.options.Namespaces {
 		for _, resource := range b.kinds() {
 			items, err := c.listed(ctx, resource, namespace, selector)
 			if err != nil {
-				return nil, err
+				errs = append(errs, fmt.Errorf("%s in %s cannot be listed: %s", formatResource(resource), namespace, sentence(err)))
+				if !isDenied(err) {
+					return found, errors.Join(errs...) // nor would the others be
+				}
 			}
 			for i := range items {
 				o := &items[i]
@@ -81,7 +87,7 @@ func (b *Backend) list(ctx context.Context, wants []backend.Want) (map[string][]
 			}
 		}
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // listed lists objects; a kind that the cluster does not have has none.

@@ -2,6 +2,8 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -89,17 +91,17 @@ func (o *observer) look(ctx context.Context, live []backend.Known) ([]backend.Ob
 	if o.watch == nil {
 		o.watch = newWatch(ctx, c, o.changed)
 	}
-	if err := o.watch.recovered(ctx); err != nil {
+	again := time.Since(o.refreshed) > refresh
+	if again {
+		o.refreshed = time.Now()
+	}
+	if err := o.watch.recovered(ctx, again); err != nil {
 		return nil, err
 	}
 	o.mu.Lock()
 	dirty := o.dirty
 	o.dirty = map[string]bool{}
 	o.mu.Unlock()
-	again := time.Since(o.refreshed) > refresh
-	if again {
-		o.refreshed = time.Now()
-	}
 	told := make(map[string][]backend.Observation, len(live))
 	tokens := make(map[string]bool, len(live))
 	var news []backend.Observation
@@ -108,8 +110,8 @@ func (o *observer) look(ctx context.Context, live []backend.Known) ([]backend.Ob
 		tokens[token] = true
 		before, seen := o.told[token]
 		now := before
-		// What is gone is asked for again; an event about a workload says whose it is by its uid alone, hence "".
-		if !seen || dirty[token] || again && (gone(before) || dirty[""]) {
+		// What is gone or cannot be seen is asked for again; an event about a workload says whose it is by its uid alone, hence "".
+		if !seen || dirty[token] || again && (vanished(before) || dirty[""]) {
 			var err error
 			if now, err = o.observe(ctx, known); err != nil {
 				return nil, err
@@ -127,13 +129,8 @@ func (o *observer) look(ctx context.Context, live []backend.Known) ([]backend.Ob
 	return news, nil
 }
 
-func gone(observations []backend.Observation) bool {
-	for _, o := range observations {
-		if o.Gone {
-			return true
-		}
-	}
-	return false
+func vanished(observations []backend.Observation) bool {
+	return slices.ContainsFunc(observations, func(o backend.Observation) bool { return o.Gone || o.Reason == backend.Unseen })
 }
 
 // same says whether two observations tell the same.
@@ -161,8 +158,15 @@ func (o *observer) observe(ctx context.Context, known backend.Known) ([]backend.
 	if err != nil {
 		return each(func(int) backend.Observation { return backend.Observation{Gone: true, Message: err.Error()} }), nil
 	}
+	unseen := func(d *denial) []backend.Observation {
+		return each(func(int) backend.Observation { return backend.Observation{Reason: backend.Unseen, Message: d.Error()} })
+	}
+	var denied *denial
 	workload, err := o.workload(ctx, where, known.Ref.Token)
-	if err != nil {
+	switch {
+	case errors.As(err, &denied):
+		return unseen(denied), nil
+	case err != nil:
 		return nil, err
 	}
 	if workload == nil {
@@ -175,7 +179,10 @@ func (o *observer) observe(ctx context.Context, known backend.Known) ([]backend.
 		}), nil
 	}
 	status, of, err := o.status(ctx, where, workload)
-	if err != nil {
+	switch {
+	case errors.As(err, &denied):
+		return unseen(denied), nil
+	case err != nil:
 		return nil, err
 	}
 	return each(func(position int) backend.Observation {
@@ -223,10 +230,11 @@ func (o *observer) workload(ctx context.Context, where object, token string) (*u
 // status is all that is known of a workload, and what of it is about one position.
 func (o *observer) status(ctx context.Context, where object, workload *unstructured.Unstructured) (translate.Status, func(int, translate.Status) translate.Status, error) {
 	s := translate.Status{Index: -1, Object: workload.Object}
-	for _, at := range []place{{pods, where.namespace}, {events, where.namespace}} {
-		if err := o.watch.ensure(ctx, at); err != nil {
-			return s, nil, err
-		}
+	if err := o.watch.ensure(ctx, place{pods, where.namespace}); err != nil {
+		return s, nil, err
+	}
+	if err := o.ask(ctx, place{events, where.namespace}); err != nil {
+		return s, nil, err
 	}
 	if where.resource == jobs {
 		s.Job = &batchv1.Job{}
@@ -246,7 +254,7 @@ func (o *observer) status(ctx context.Context, where object, workload *unstructu
 	}
 	if translate.Queues(workload.Object) {
 		at := place{workloads, where.namespace}
-		if err := o.watch.ensure(ctx, at); err != nil {
+		if err := o.ask(ctx, at); err != nil {
 			return s, nil, err
 		}
 		for _, u := range o.watch.about(at, string(workload.GetUID())) {
@@ -255,7 +263,7 @@ func (o *observer) status(ctx context.Context, where object, workload *unstructu
 	}
 	if gang := translate.GangOf(workload.Object); gang != nil {
 		at := place{resourceOf(gang), where.namespace}
-		if err := o.watch.ensure(ctx, at); err != nil {
+		if err := o.ask(ctx, at); err != nil {
 			return s, nil, err
 		}
 		for _, u := range o.watch.about(at, workload.GetLabels()[translate.TokenLabel]) {
@@ -284,6 +292,15 @@ func (o *observer) status(ctx context.Context, where object, workload *unstructu
 		}
 		return s
 	}, nil
+}
+
+// ask is for what tells only why a job waits: where it is denied, the job is seen without.
+func (o *observer) ask(ctx context.Context, at place) error {
+	var denied *denial
+	if err := o.watch.ensure(ctx, at); !errors.As(err, &denied) {
+		return err
+	}
+	return nil
 }
 
 // pods of a workload, those that have been deleted before our eyes included. News of a workload's end may come before that of

@@ -37,10 +37,16 @@ type watch struct {
 	changed func(token string)
 
 	mu        sync.Mutex
-	informers map[place]cache.SharedIndexInformer
+	informers map[place]*informer
 	trouble   map[place]error
 	// leaving are workloads and pods whose deletion has been asked for, by token and uid.
 	leaving map[string]map[types.UID]*departure
+}
+
+// informer is the watch of one place.
+type informer struct {
+	cache.SharedIndexInformer
+	stop context.CancelFunc
 }
 
 // departure is an object that is being deleted, or gone.
@@ -52,23 +58,28 @@ type departure struct {
 }
 
 func newWatch(ctx context.Context, c *clients, changed func(string)) *watch {
-	w := &watch{clients: c, changed: changed, informers: map[place]cache.SharedIndexInformer{}, trouble: map[place]error{}, leaving: map[string]map[types.UID]*departure{}}
+	w := &watch{clients: c, changed: changed, informers: map[place]*informer{}, trouble: map[place]error{}, leaving: map[string]map[types.UID]*departure{}}
 	w.context, w.stop = context.WithCancel(ctx)
 	return w
 }
 
-// ensure sees to it that a place is watched, and waits until it has been listed.
+// ensure sees to it that a place is watched, and waits until it has been listed. A *denial says that it never will be.
 func (w *watch) ensure(ctx context.Context, p place) error {
 	w.mu.Lock()
-	informer := w.informers[p]
-	if informer == nil {
-		informer = w.start(p)
-		w.informers[p] = informer
+	watched := w.informers[p]
+	if watched == nil {
+		watched = w.start(p)
+		w.informers[p] = watched
 	}
 	w.mu.Unlock()
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
-	if informer.HasSynced() || cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	denied := func() error { return w.denial(p) }
+	cache.WaitForCacheSync(ctx.Done(), func() bool { return watched.HasSynced() || denied() != nil })
+	if err := denied(); err != nil {
+		return err
+	}
+	if watched.HasSynced() {
 		return nil
 	}
 	if err := w.troubled(); err != nil {
@@ -78,7 +89,7 @@ func (w *watch) ensure(ctx context.Context, p place) error {
 }
 
 // start starts a watch of the gateway's own objects, or of all where these have no labels of ours.
-func (w *watch) start(p place) cache.SharedIndexInformer {
+func (w *watch) start(p place) *informer {
 	tweak := func(o *metav1.ListOptions) { o.LabelSelector = translate.TokenLabel }
 	switch p.resource {
 	case events:
@@ -87,7 +98,7 @@ func (w *watch) start(p place) cache.SharedIndexInformer {
 		tweak = func(*metav1.ListOptions) {}
 	}
 	at := w.clients.dynamic.Resource(p.resource).Namespace(p.namespace)
-	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
+	watched := cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			tweak(&o)
 			return at.List(ctx, o)
@@ -97,8 +108,8 @@ func (w *watch) start(p place) cache.SharedIndexInformer {
 			return at.Watch(ctx, o)
 		},
 	}, &unstructured.Unstructured{}, 0, cache.Indexers{byOwner: owners})
-	_ = informer.SetTransform(slim) // it has not started
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+	_ = watched.SetTransform(slim) // it has not started
+	_ = watched.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // it lists anew by itself
 			w.report(p, err)
 		}
@@ -110,7 +121,7 @@ func (w *watch) start(p place) cache.SharedIndexInformer {
 			w.changed(u.GetLabels()[translate.TokenLabel])
 		}
 	}
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, _ = watched.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) },
 		DeleteFunc: func(o any) {
 			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -122,8 +133,9 @@ func (w *watch) start(p place) cache.SharedIndexInformer {
 			tell(o)
 		},
 	})
-	go informer.RunWithContext(w.context)
-	return informer
+	ctx, stop := context.WithCancel(w.context)
+	go watched.RunWithContext(ctx)
+	return &informer{watched, stop}
 }
 
 // byOwner finds objects by whom they are about: a token, or a workload's uid.
@@ -184,44 +196,72 @@ func (w *watch) report(p place, err error) {
 	w.trouble[p] = err
 }
 
-// troubled is why the copy may be old; nil when it is not.
+// troubled is why the copy may be old; nil when it is not. That a kind of objects is denied says nothing of the others.
 func (w *watch) troubled() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, err := range w.trouble {
-		return err
-	}
-	return nil
-}
-
-// recovered asks whether the API server answers again, after trouble.
-func (w *watch) recovered(ctx context.Context) error {
-	w.mu.Lock()
-	var asked []place
-	for p := range w.trouble {
-		asked = append(asked, p)
-	}
-	w.mu.Unlock()
-	for _, p := range asked {
-		ctx, cancel := withTimeout(ctx)
-		_, err := w.clients.dynamic.Resource(p.resource).Namespace(p.namespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: translate.TokenLabel})
-		cancel()
-		if w.report(p, err); err != nil {
+		if !isDenied(err) {
 			return err
 		}
 	}
 	return nil
 }
 
+// denial is what the API server says of a place that it does not let be watched; nil when it does.
+func (w *watch) denial(p place) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.trouble[p]; isDenied(err) {
+		return &denial{p, err}
+	}
+	return nil
+}
+
+// recovered asks whether the API server answers again, after trouble; of what it has denied, now and then.
+func (w *watch) recovered(ctx context.Context, again bool) error {
+	w.mu.Lock()
+	var asked []place
+	for p, err := range w.trouble {
+		if again || !isDenied(err) {
+			asked = append(asked, p)
+		}
+	}
+	w.mu.Unlock()
+	for _, p := range asked {
+		ctx, cancel := withTimeout(ctx)
+		_, err := w.clients.dynamic.Resource(p.resource).Namespace(p.namespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: translate.TokenLabel})
+		cancel()
+		denied := w.denial(p) != nil
+		switch w.report(p, err); {
+		case err == nil && denied:
+			w.restart(p) // it pauses ever longer, the more often it was denied
+		case err != nil && !isDenied(err):
+			return err
+		}
+	}
+	return nil
+}
+
+// restart makes the next that asks for a place watch it anew.
+func (w *watch) restart(p place) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if watched := w.informers[p]; watched != nil {
+		watched.stop()
+		delete(w.informers, p)
+	}
+}
+
 // about are the objects of a place with an owner.
 func (w *watch) about(p place, owner string) []*unstructured.Unstructured {
 	w.mu.Lock()
-	informer := w.informers[p]
+	watched := w.informers[p]
 	w.mu.Unlock()
-	if informer == nil {
+	if watched == nil {
 		return nil
 	}
-	items, err := informer.GetIndexer().ByIndex(byOwner, owner)
+	items, err := watched.GetIndexer().ByIndex(byOwner, owner)
 	if err != nil {
 		return nil
 	}
