@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/dagbridge/dagbridge/server"
+	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/server/backend/kubernetes"
 	"github.com/dagbridge/dagbridge/server/backend/slurm"
 	"github.com/dagbridge/dagbridge/server/config"
 	"github.com/dagbridge/dagbridge/server/engine"
@@ -27,8 +29,26 @@ func init() { roles["gateway"] = serveGateway }
 // storeFile is a gateway's store in its folder.
 func storeFile(dir string) string { return filepath.Join(dir, "dagbridge.db") }
 
-// gatewayRole is what makes a process the gateway of a folder, in front of a Slurm cluster.
-func gatewayRole(b *testing.B, dir string, o slurm.Options) []string {
+// clusterOptions are the options of a gateway's only cluster: one of the two.
+type clusterOptions struct {
+	Slurm      *slurm.Options
+	Kubernetes *kubernetes.Options
+}
+
+// open makes the cluster, and tells its name.
+func (o clusterOptions) open(log *slog.Logger) (string, backend.Backend, error) {
+	if o.Kubernetes != nil {
+		o.Kubernetes.Log = log
+		c, err := kubernetes.New(*o.Kubernetes)
+		return o.Kubernetes.Name, c, err
+	}
+	o.Slurm.Log = log
+	c, err := slurm.New(*o.Slurm)
+	return o.Slurm.Name, c, err
+}
+
+// gatewayRole is what makes a process the gateway of a folder, in front of a cluster.
+func gatewayRole(b *testing.B, dir string, o clusterOptions) []string {
 	b.Helper()
 	text, err := json.Marshal(o)
 	require.NoError(b, err)
@@ -42,19 +62,18 @@ func serveGateway(args []string) error {
 	if err != nil {
 		return err
 	}
-	var options slurm.Options
+	var options clusterOptions
 	if err := json.Unmarshal([]byte(args[1]), &options); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	options.Log = log
-	hpc, err := slurm.New(options)
+	name, cluster, err := options.open(log)
 	if err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
 	metrics := telemetry.New(registry)
-	e, err := engine.New(engine.Options{Store: s, Clusters: []engine.Cluster{{Name: options.Name, Backend: hpc}}, Metrics: metrics, Log: log})
+	e, err := engine.New(engine.Options{Store: s, Clusters: []engine.Cluster{{Name: name, Backend: cluster}}, Metrics: metrics, Log: log})
 	if err != nil {
 		return err
 	}
@@ -71,5 +90,5 @@ func serveGateway(args []string) error {
 	defer cancel()
 	err = errors.Join(err, doors.Stop(ctx))
 	e.Stop()
-	return errors.Join(err, hpc.Close(), s.Close())
+	return errors.Join(err, cluster.Close(), s.Close())
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"testing"
+
+	kubernetestest "github.com/dagbridge/dagbridge/integration/kubernetes"
 )
 
 var (
@@ -34,7 +36,7 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	code := m.Run()
+	code := kubernetestest.Run(m)
 	printTable()
 	if filled != "" {
 		_ = os.RemoveAll(filled)

@@ -67,7 +67,7 @@ func (r *rival) overREST() slurm.Options {
 
 // startGateway starts a gateway in front of it.
 func (r *rival) startGateway(dir string, o slurm.Options) *process {
-	return startProcess(r.b, gatewayRole(r.b, dir, o)...)
+	return startProcess(r.b, gatewayRole(r.b, dir, clusterOptions{Slurm: &o})...)
 }
 
 // cpu is the processor time that one of Slurm's daemons has had.

@@ -26,7 +26,9 @@ func down(b *testing.B, dir string) []string {
 	b.Helper()
 	token := filepath.Join(b.TempDir(), "token")
 	require.NoError(b, os.WriteFile(token, []byte("none"), 0o600))
-	return gatewayRole(b, dir, slurm.Options{Name: "hpc", REST: &slurm.REST{URL: "http://127.0.0.1:1", User: "slurmtest", TokenFile: token}, WorkDir: b.TempDir()})
+	return gatewayRole(b, dir, clusterOptions{Slurm: &slurm.Options{
+		Name: "hpc", REST: &slurm.REST{URL: "http://127.0.0.1:1", User: "slurmtest", TokenFile: token}, WorkDir: b.TempDir(),
+	}})
 }
 
 // newGatewayWithAJob starts a gateway of its own folder in front of a Slurm that is down.
