@@ -270,6 +270,7 @@ func (a *admission) meet(t *txn, one *planned, kept []bool) (meeting, error) {
 		return meeting{}, nil
 	}
 	rec := t.rec(newest)
+	one.generation = rec.GetGeneration()
 	if a.reserve != nil && task.GetTryNumber() < newestTry(rec) { // it is of no try, and newer than those there were
 		one.task = graph.Shallow(task)
 		one.task.TryNumber = newestTry(rec)
@@ -278,11 +279,15 @@ func (a *admission) meet(t *txn, one *planned, kept []bool) (meeting, error) {
 		return a.reserved(t, one, rec), nil
 	}
 	if task.GetTryNumber() < newestTry(rec) {
-		if id := t.NewestTry(key, task.GetTryNumber()); id != "" {
+		id := t.NewestTry(key, task.GetTryNumber())
+		switch {
+		case id == "":
+			return meeting{}, errorf(FailedPrecondition, "%s is at try %d already (job %s); try %d was never submitted and is too late now.",
+				label, newestTry(rec), newest, task.GetTryNumber())
+		case !madeAgain(t.rec(id), task):
 			return meeting{existing: id}, nil
 		}
-		return meeting{}, errorf(FailedPrecondition, "%s is at try %d already (job %s); try %d was never submitted and is too late now.",
-			label, newestTry(rec), newest, task.GetTryNumber())
+		one.generation++
 	}
 	state := rec.GetJob().GetState()
 	if a.w.GetRun().GetMode() == dagbridgev1.Run_ONLY_FAILED && a.allKept(one, kept) {
@@ -301,6 +306,15 @@ func (a *admission) meet(t *txn, one *planned, kept []bool) (meeting, error) {
 		return meeting{replace: newest}, nil
 	}
 	return meeting{existing: newest, name: true, warning: fmt.Sprintf("%s, try %d, is attached to job %s, which is still live", label, task.GetTryNumber(), newest)}, nil
+}
+
+// madeAgain: the try had another uid, so it was of a run that has been deleted since, and this one is of a run that bears its name.
+func madeAgain(rec *storev1.JobRecord, task *dagbridgev1.Task) bool {
+	known := rec.GetJob().GetTryNumber() == task.GetTryNumber() && rec.GetJob().GetUid() != ""
+	for _, name := range rec.GetNames() {
+		known = known || name.GetTryNumber() == task.GetTryNumber() && name.GetUid() != ""
+	}
+	return known && task.GetUid() != ""
 }
 
 func newestTry(rec *storev1.JobRecord) int32 {
@@ -405,7 +419,7 @@ func (a *admission) unit(t *txn, one *planned, key *dagbridgev1.TaskKey, batch s
 	native := slices.ContainsFunc(one.verdict.Edges, func(e graph.EdgeVerdict) bool { return e.Native && !e.Foreign })
 	rec := &storev1.JobRecord{
 		Job: a.job(t, one.task, key, one), Ready: native || one.released || len(one.task.GetUpstream()) == 0 && !one.task.GetEmpty(), Native: native,
-		Batch: batch, Hold: one.hold, AnyDependency: one.verdict.Any,
+		Batch: batch, Hold: one.hold, AnyDependency: one.verdict.Any, Generation: one.generation,
 	}
 	if native {
 		rec.DependencyTypes = one.dependencyTypes()
@@ -442,7 +456,7 @@ func (a *admission) chunks(t *txn, one *planned, parent *node, kids []*node, bat
 func (a *admission) makeTogether(t *txn, members []*planned, batch string) {
 	kids := make([]*node, len(members))
 	for i, one := range members {
-		rec := &storev1.JobRecord{Job: a.job(t, one.task, one.task.GetKey(), one)}
+		rec := &storev1.JobRecord{Job: a.job(t, one.task, one.task.GetKey(), one), Generation: one.generation}
 		rec.Job.Labels = one.task.GetLabels()
 		kids[i] = &node{rec: rec, task: one.task}
 		a.ids[one.index] = rec.GetJob().GetId()
@@ -487,7 +501,7 @@ func (a *admission) put(t *txn, n *node) {
 // instance is an array's instance as a job of its own: in its parent's native job, unless that has none.
 func (a *admission) instance(t *txn, one *planned, parent *node, position int) *node {
 	task := graph.InstanceTask(one.task, position)
-	rec := &storev1.JobRecord{Job: a.job(t, task, task.GetKey(), one), Position: int32(position)}
+	rec := &storev1.JobRecord{Job: a.job(t, task, task.GetKey(), one), Position: int32(position), Generation: one.generation}
 	rec.Job.Labels, rec.Job.Parent = task.GetLabels(), parent.id()
 	n := &node{rec: rec}
 	switch {

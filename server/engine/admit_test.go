@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -200,11 +201,37 @@ func TestAnotherTryMeetsTheOldOne(t *testing.T) {
 		b.look()
 		b.end(first.GetId(), 3)
 		b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(3, "u3", "true")})
-		require.Equal(t, first.GetId(), b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(2, "other", "true")}).GetId())
+		for _, uid := range []string{"u2", ""} {
+			require.Equal(t, first.GetId(), b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(2, uid, "true")}).GetId())
+		}
 		_, err := b.SubmitTask(context.Background(), "somebody", &dagbridgev1.SubmitTaskRequest{Task: train(1, "u1", "true")})
 		var refused *Error
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, FailedPrecondition, refused.Kind)
+	})
+	// The caller deletes a run that has had several tries, and makes one of the same name.
+	t.Run("a lower try of another uid is of a run that was made again", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		for try := range int32(3) {
+			old := b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(try+1, fmt.Sprint("old", try+1), "true")})
+			b.look()
+			b.end(old.GetId(), 0)
+		}
+		again := map[string]bool{}
+		for try := range int32(4) {
+			job := b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(try+1, fmt.Sprint("new", try+1), "true")})
+			require.Equal(t, dagbridgev1.Job_ACCEPTED, job.GetState(), "no result of the run that is gone")
+			require.Equal(t, job.GetId(), b.submit(&dagbridgev1.SubmitTaskRequest{Task: train(try+1, fmt.Sprint("new", try+1), "true")}).GetId())
+			found, err := b.store.Lookup(job.GetKey(), 0)
+			require.NoError(t, err)
+			require.Equal(t, job.GetId(), found.GetId(), "what depends on the task depends on this job")
+			again[job.GetId()] = true
+			b.look()
+			b.end(job.GetId(), 0)
+		}
+		require.Len(t, again, 4)
+		require.Len(t, b.hpc.jobs, 7)
 	})
 }
 

@@ -32,7 +32,7 @@ func (t *txn) expand(n *node) {
 	for range count {
 		task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
 	}
-	one := &planned{task: task, cluster: t.e.byName[job.GetCluster()].Cluster, user: job.GetUser(), released: true}
+	one := &planned{task: task, cluster: t.e.byName[job.GetCluster()].Cluster, user: job.GetUser(), released: true, generation: rec.GetGeneration()}
 	one.split()
 	stillWanted(rec)
 	rec.Ready, rec.Unrolled = true, one.unrolled || one.chunk > 0

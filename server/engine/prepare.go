@@ -41,6 +41,8 @@ type planned struct {
 	batch int
 	// released: its rule has held.
 	released bool
+	// generation: see storev1.JobRecord.
+	generation int32
 }
 
 // surroundings are what a workflow's edges may lead to outside it.

@@ -8,7 +8,7 @@
 //	jobs      job id -> JobRecord. Ids are UUIDv7: new ones are appended.
 //	tasks     job id -> TaskRecord, written once. Apart from the job, which is rewritten with every change of state.
 //	bodies    SHA-256 -> a script of more than 1 KiB, once for all the jobs that run it.
-//	names     a task key's jobs: by (try, job id), so that the last one is the newest; and by (try, uid), so that a repeated
+//	names     a task key's jobs: by (generation, try, job id), so that the last one is the newest; and by (try, uid), so that a repeated
 //	          request finds its job in one read however many there are.
 //	runs      run id -> Run.
 //	runnames  (workflow, run, deployment, orchestrator) -> run id.

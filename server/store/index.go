@@ -26,11 +26,20 @@ const (
 	listBody          = 'd' // SHA-256: jobs whose script it is
 )
 
-// The two orders in which a task key's names are kept, after the key.
+// The orders in which a task key's names are kept, after the key.
 const (
-	nameByAge = 0 // try, job id
-	nameByUID = 1 // try, uid -> job id
+	nameByAge   = 0 // try, job id: of the first generation
+	nameByUID   = 1 // try, uid -> job id
+	nameOfLater = 2 // generation, try, job id: of later ones
 )
+
+// byAge begins the names of a generation, in the order of their age.
+func byAge(key []byte, generation int32) []byte {
+	if generation == 0 {
+		return append(bytes.Clone(key), nameByAge)
+	}
+	return appendInt32(append(bytes.Clone(key), nameOfLater), generation)
+}
 
 // entry is one key of an index.
 type entry struct {
@@ -86,7 +95,7 @@ func index(rec *storev1.JobRecord) []entry {
 	}
 	key := appendTaskKey(nil, job.GetKey())
 	name := func(try int32, uid string) {
-		add(names, append(appendInt32(append(bytes.Clone(key), nameByAge), try), id...), nil)
+		add(names, append(appendInt32(byAge(key, rec.GetGeneration()), try), id...), nil)
 		add(names, append(appendInt32(append(bytes.Clone(key), nameByUID), try), uid...), id)
 	}
 	name(job.GetTryNumber(), job.GetUid())

@@ -182,7 +182,7 @@ func (m *model) newRecord(t *rapid.T, run *dagbridgev1.Run) *storev1.JobRecord {
 		},
 		TryNumber: rapid.Int32Range(0, 3).Draw(t, "try"), Uid: uids.Draw(t, "uid"), Cluster: clusters.Draw(t, "cluster"),
 		State: dagbridgev1.Job_ACCEPTED, RunId: run.GetId(), Labels: labels.Draw(t, "labels"), CreateTime: timestamppb.New(at),
-	}}
+	}, Generation: rapid.SampledFrom([]int32{0, 0, 0, 1, 2, 300}).Draw(t, "generation")}
 }
 
 func (m *model) remember(recs []*storev1.JobRecord) {
@@ -385,13 +385,14 @@ func namesOf(rec *storev1.JobRecord) []*storev1.Name {
 
 // newest is the newest job of a key, or of one try of it.
 func (m *model) newest(key *dagbridgev1.TaskKey, try *int32) string {
-	best, bestTry := "", int32(-1)
-	for _, id := range m.ids() {
-		if !proto.Equal(m.records[id].GetJob().GetKey(), key) {
-			continue
-		}
+	best, bestTry, generation := "", int32(-1), int32(0)
+	of := m.where(func(job *dagbridgev1.Job) bool { return proto.Equal(job.GetKey(), key) })
+	for _, id := range of {
+		generation = max(generation, m.records[id].GetGeneration())
+	}
+	for _, id := range of {
 		for _, n := range namesOf(m.records[id]) {
-			if n.GetTryNumber() >= bestTry && (try == nil || n.GetTryNumber() == *try) {
+			if m.records[id].GetGeneration() == generation && n.GetTryNumber() >= bestTry && (try == nil || n.GetTryNumber() == *try) {
 				best, bestTry = id, n.GetTryNumber()
 			}
 		}

@@ -81,23 +81,36 @@ func (tx *Tx) remove(rec *storev1.JobRecord) {
 	tx.removeRunIfEmpty(job.GetRunId())
 }
 
-// Newest is the id of the newest job of a task: of the highest try, the last one created. "" when there is none.
+// Newest is the id of the newest job of a task: of its newest generation the highest try, the last one created. "" when there is none.
 func (tx *Tx) Newest(key *dagbridgev1.TaskKey) string {
-	return tx.lastNamed(append(appendTaskKey(nil, key), nameByAge))
+	return idAtEnd(tx.lastNamed(byAge(appendTaskKey(nil, key), tx.generation(key))))
 }
 
-// NewestTry is the id of the newest job of one try of a task, whatever its uid. "" when there is none.
+// NewestTry is the id of the newest job of one try of a task's newest generation, whatever its uid. "" when there is none.
 func (tx *Tx) NewestTry(key *dagbridgev1.TaskKey, try int32) string {
-	return tx.lastNamed(appendInt32(append(appendTaskKey(nil, key), nameByAge), try))
+	return idAtEnd(tx.lastNamed(appendInt32(byAge(appendTaskKey(nil, key), tx.generation(key)), try)))
 }
 
-func (tx *Tx) lastNamed(prefix []byte) string {
-	p := postings{c: tx.bucket(names).Cursor(), prefix: prefix}
-	last := p.atMost(bytes.Repeat([]byte{0xff}, 4+idLen))
+// generation is a task's newest.
+func (tx *Tx) generation(key *dagbridgev1.TaskKey) int32 {
+	last := tx.lastNamed(append(appendTaskKey(nil, key), nameOfLater))
 	if last == nil {
+		return 0
+	}
+	return sortedInt32(last[:4])
+}
+
+// lastNamed is the rest of the last of the names that begin so; nil when there is none.
+func (tx *Tx) lastNamed(prefix []byte) []byte {
+	p := postings{c: tx.bucket(names).Cursor(), prefix: prefix}
+	return p.atMost(bytes.Repeat([]byte{0xff}, 8+idLen))
+}
+
+func idAtEnd(name []byte) string {
+	if name == nil {
 		return ""
 	}
-	return formatID(last[len(last)-idLen:])
+	return formatID(name[len(name)-idLen:])
 }
 
 // Named is the id of the job that was submitted, or is also known, under a try and uid of a task. "" when there is none.

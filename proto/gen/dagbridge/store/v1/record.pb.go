@@ -84,6 +84,9 @@ type JobRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   *v1.Job                `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	Names []*Name                `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
+	// How many runs of this name the caller has deleted before the one that this job is of. Only the newest ones' jobs are found by
+	// their key.
+	Generation int32 `protobuf:"varint,31,opt,name=generation,proto3" json:"generation,omitempty"`
 	// It may go to its cluster: its rule holds, or its dependencies go natively.
 	Ready bool `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
 	// Its dependencies go natively.
@@ -181,6 +184,13 @@ func (x *JobRecord) GetNames() []*Name {
 		return x.Names
 	}
 	return nil
+}
+
+func (x *JobRecord) GetGeneration() int32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
 }
 
 func (x *JobRecord) GetReady() bool {
@@ -413,10 +423,13 @@ const file_dagbridge_store_v1_record_proto_rawDesc = "" +
 	"\x04Name\x12\x1d\n" +
 	"\n" +
 	"try_number\x18\x01 \x01(\x05R\ttryNumber\x12\x10\n" +
-	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xd5\a\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xf5\a\n" +
 	"\tJobRecord\x12#\n" +
 	"\x03job\x18\x01 \x01(\v2\x11.dagbridge.v1.JobR\x03job\x12.\n" +
-	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x14\n" +
+	"\x05names\x18\x02 \x03(\v2\x18.dagbridge.store.v1.NameR\x05names\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x1f \x01(\x05R\n" +
+	"generation\x12\x14\n" +
 	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x16\n" +
 	"\x06native\x18\x04 \x01(\bR\x06native\x12\x14\n" +
 	"\x05batch\x18\x05 \x01(\tR\x05batch\x12\x12\n" +
