@@ -580,7 +580,8 @@ func (m *model) superseded(job *dagbridgev1.Job, task *dagbridgev1.Task) (is boo
 }
 
 // misled: an upstream's native job ended without running, since the controller had forgotten what it waited for, or that it
-// had started. To a dependency on any end, which leaves no marker to check, that is an end. The package's comment says so.
+// had started, or since the site cancels what cannot be satisfied, whatever the job says of that. To a dependency on any end, which
+// leaves no marker to check, that is an end. The package's comment says so.
 func (m *model) misled(job *dagbridgev1.Job, task *dagbridgev1.Task) (is bool) {
 	if task.GetTriggerRule() == "" || task.GetTriggerRule() == graph.AllSuccess {
 		return false
@@ -590,7 +591,7 @@ func (m *model) misled(job *dagbridgev1.Job, task *dagbridgev1.Task) (is bool) {
 			for _, id := range instances(tx, tx.Newest(graph.Upstream(task, edge))) {
 				for _, s := range m.sims {
 					is = is || slices.ContainsFunc(append(s.jobs, pointers(s.acct)...), func(j *simJob) bool {
-						return j.jobID == id && (j.reason == reasonPremature || j.reason == reasonDuplicate)
+						return j.jobID == id && slices.Contains([]string{reasonPremature, reasonDuplicate, reasonDependency}, j.reason)
 					})
 				}
 			}
