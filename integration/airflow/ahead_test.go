@@ -62,14 +62,14 @@ func (r *rig) awaitReserved(t *testing.T, run *Run, task string) *dagbridgev1.Jo
 // awaitNeverRun waits until a job has ended and left the queue that has never been eligible to run. Of such a one sacct has no line.
 func (r *rig) awaitNeverRun(t *testing.T, job *dagbridgev1.Job) {
 	t.Helper()
-	was := &dagbridgev1.Job{}
+	was := &dagbridgev1.GetJobResponse{}
 	Eventually(t, func() bool {
 		status, text := r.g.Get(t, "/v1/jobs/"+job.GetId())
 		require.Equal(t, http.StatusOK, status, text)
 		require.NoError(t, jsoncodec.Unmarshal([]byte(text), was))
-		return graph.IsTerminal(was.GetState())
+		return graph.IsTerminal(was.GetJob().GetState())
 	}, "it has not ended: %v", was)
-	require.Nil(t, was.GetStartTime(), "%v", was)
+	require.Nil(t, was.GetJob().GetStartTime(), "%v", was)
 	Eventually(t, func() bool {
 		return !slices.Contains(strings.Fields(r.g.Slurm.Run(t, "squeue", "-h", "-a", "-o", "%i")), job.GetNativeId())
 	}, "it is in the queue: %v", was)

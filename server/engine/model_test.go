@@ -581,7 +581,7 @@ func (m *model) superseded(job *dagbridgev1.Job, task *dagbridgev1.Task) (is boo
 
 // misled: an upstream's native job ended without running, since the controller had forgotten what it waited for, or that it
 // had started, or since the site cancels what cannot be satisfied, whatever the job says of that. To a dependency on any end, which
-// leaves no marker to check, that is an end. The package's comment says so.
+// leaves no marker to check, that is an end. The README says so.
 func (m *model) misled(job *dagbridgev1.Job, task *dagbridgev1.Task) (is bool) {
 	if task.GetTriggerRule() == "" || task.GetTriggerRule() == graph.AllSuccess {
 		return false
