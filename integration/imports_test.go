@@ -21,20 +21,21 @@ const module = "github.com/dagbridge/dagbridge/"
 // layers say which others each may import, by the front of the path within the module. A package belongs to the longest
 // front that fits; within its own layer it imports what it likes.
 var layers = map[string][]string{
-	"proto":                nil,
-	"translators":          {"proto"},
-	"clients":              {"proto"},
-	"server/telemetry":     nil,
-	"server/config":        {"proto", "translators"},
-	"server/auth":          {"proto", "server/config"},
-	"server/store":         {"proto", "translators"},
-	"server/backend":       {"proto", "translators", "server/launcher"},
-	"server/launcher":      {"proto", "translators"},
-	"server/engine":        {"proto", "translators", "server/store", "server/backend", "server/telemetry"},
-	"server/bridge":        {"proto", "translators", "server/store", "server/engine", "server/auth", "server/telemetry", "server/backend"},
-	"server":               {"proto", "translators", "server/store", "server/engine", "server/bridge", "server/auth", "server/config", "server/telemetry"},
-	"cmd":                  {"proto", "translators", "clients", "server", "server/auth", "server/config", "server/bridge", "server/engine", "server/store", "server/backend", "server/launcher", "server/telemetry", "integration/examples"},
-	"integration/examples": nil,
+	"proto":                 nil,
+	"translators":           {"proto"},
+	"clients":               {"proto"},
+	"server/telemetry":      nil,
+	"server/config":         {"proto", "translators", "server/serviceaccount"},
+	"server/serviceaccount": nil,
+	"server/auth":           {"proto", "server/config", "server/serviceaccount"},
+	"server/store":          {"proto", "translators"},
+	"server/backend":        {"proto", "translators", "server/launcher", "server/serviceaccount"},
+	"server/launcher":       {"proto", "translators"},
+	"server/engine":         {"proto", "translators", "server/store", "server/backend", "server/telemetry"},
+	"server/bridge":         {"proto", "translators", "server/store", "server/engine", "server/auth", "server/telemetry", "server/backend"},
+	"server":                {"proto", "translators", "server/store", "server/engine", "server/bridge", "server/auth", "server/config", "server/telemetry"},
+	"cmd":                   {"proto", "translators", "clients", "server", "server/auth", "server/config", "server/bridge", "server/engine", "server/store", "server/backend", "server/launcher", "server/telemetry", "integration/examples"},
+	"integration/examples":  nil,
 }
 
 // impure are the packages that a translator may not import, with all below them: they know the machine or chance. Some of

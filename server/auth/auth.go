@@ -30,6 +30,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dagbridge/dagbridge/server/config"
+	"github.com/dagbridge/dagbridge/server/serviceaccount"
 )
 
 // Guard lets callers in, or not.
@@ -138,7 +139,7 @@ func (g *Guard) Authorise(ctx context.Context, method, authorization string) (Ca
 	switch {
 	case owner != "":
 		return Caller{Owner: owner}, nil
-	case g.accounts != nil && isJWT(secret):
+	case g.accounts != nil && serviceaccount.IsToken(secret):
 		owner, err := g.accounts.owner(ctx, secret, digest)
 		return Caller{Owner: owner}, err
 	default:

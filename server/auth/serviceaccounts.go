@@ -4,26 +4,19 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	client "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dagbridge/dagbridge/server/config"
+	"github.com/dagbridge/dagbridge/server/serviceaccount"
 )
 
 const (
-	// prefix of the name that Kubernetes gives to an account.
-	prefix = "system:serviceaccount:"
 	// reviewTime is how long an API server may take to say whose a token is.
 	reviewTime = 5 * time.Second
 	// A token that is accepted is not asked about again for a minute: so long may a pod that is gone call on. One that is not
@@ -49,7 +42,7 @@ type answer struct {
 }
 
 func newServiceAccounts(c config.ServiceAccounts) (*serviceAccounts, error) {
-	connection, err := connect(c)
+	connection, err := serviceaccount.Connection(c.Kubeconfig, c.Context)
 	if err != nil {
 		return nil, fmt.Errorf("auth.serviceAccounts: the cluster whose accounts are let in cannot be found: %w", err)
 	}
@@ -62,18 +55,6 @@ func newServiceAccounts(c config.ServiceAccounts) (*serviceAccounts, error) {
 	}
 	return &serviceAccounts{config: c, reviews: reviews.TokenReviews(), answers: cache.NewLRUExpireCache(remembered)}, nil
 }
-
-func connect(c config.ServiceAccounts) (*rest.Config, error) {
-	if c.Kubeconfig == "" {
-		return rest.InClusterConfig()
-	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: c.Context},
-	).ClientConfig()
-}
-
-// isJWT: tokens of service accounts are; an API server is asked about nothing else.
-func isJWT(secret string) bool { return strings.Count(secret, ".") == 2 }
 
 // owner is the account whose token this is, if it may use the gateway.
 func (s *serviceAccounts) owner(ctx context.Context, secret string, digest [sha256.Size]byte) (string, error) {
@@ -92,11 +73,10 @@ func (s *serviceAccounts) owner(ctx context.Context, secret string, digest [sha2
 
 // find is what the configuration says of an account, by its name in Kubernetes.
 func (s *serviceAccounts) find(name string) (config.ServiceAccount, bool) {
-	rest, ok := strings.CutPrefix(name, prefix)
+	namespace, account, ok := serviceaccount.Split(name)
 	if s == nil || !ok {
 		return config.ServiceAccount{}, false
 	}
-	namespace, account, _ := strings.Cut(rest, ":")
 	for _, wanted := range []string{account, ""} {
 		for _, a := range s.config.Allow {
 			if a.Namespace == namespace && a.Name == wanted {
@@ -135,21 +115,12 @@ func (s *serviceAccounts) answer(ctx context.Context, secret string, digest [sha
 
 // review asks the API server.
 func (s *serviceAccounts) review(ctx context.Context, secret string) (answer, error) {
-	question := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: secret, Audiences: []string{s.config.Audience}}}
-	review, err := s.reviews.Create(ctx, question, metav1.CreateOptions{})
-	if err != nil {
-		return answer{}, status.Errorf(codes.Unavailable, "whose service-account token this is cannot be asked of its Kubernetes API server: %v", err)
-	}
-	told := review.Status
+	user, refusal, err := serviceaccount.Review(ctx, s.reviews, secret, s.config.Audience)
 	switch {
-	case told.Error != "" || !told.Authenticated:
-		return answer{refusal: status.Errorf(codes.Unauthenticated,
-			"Kubernetes does not accept this token: it is over, its pod or account is gone, or it is not for the audience %q (%s)", s.config.Audience, told.Error)}, nil
-	case !slices.Contains(told.Audiences, s.config.Audience):
-		// An API server that knows nothing of audiences answers so.
-		return answer{refusal: status.Errorf(codes.Unauthenticated, "Kubernetes does not say that this token is for the audience %q", s.config.Audience)}, nil
-	case !strings.HasPrefix(told.User.Username, prefix):
-		return answer{refusal: status.Error(codes.Unauthenticated, "this token is a person's in Kubernetes, not a service account's")}, nil
+	case err != nil:
+		return answer{}, status.Errorf(codes.Unavailable, "whose service-account token this is cannot be asked of its Kubernetes API server: %v", err)
+	case refusal != "":
+		return answer{refusal: status.Error(codes.Unauthenticated, refusal)}, nil
 	}
-	return answer{name: told.User.Username}, nil
+	return answer{name: user.Username}, nil
 }

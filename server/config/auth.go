@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/dagbridge/dagbridge/server/serviceaccount"
 	"github.com/dagbridge/dagbridge/translators/slurm"
 )
 
@@ -16,7 +17,7 @@ func (a *Auth) check(f *Faults) {
 		path := fmt.Sprintf("auth.tokens[%d]", i)
 		if token.Name == "" || hasControl(token.Name) {
 			f.add(0, path+".name", "a token needs a name without control characters; it becomes the owner of the jobs that come with it")
-		} else if strings.HasPrefix(token.Name, "system:serviceaccount:") {
+		} else if strings.HasPrefix(token.Name, serviceaccount.Prefix) {
 			f.add(0, path+".name", "%q is the name of a service account in Kubernetes; allow it in auth.serviceAccounts", token.Name)
 		} else if names[token.Name] {
 			f.add(0, path+".name", "another token is called %q", token.Name)

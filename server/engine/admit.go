@@ -175,8 +175,8 @@ type admission struct {
 type meeting struct {
 	// existing is the job the request is answered with; "" makes a new one.
 	existing string
-	// name: the request's try becomes another name of it. claim: so it does, and the job is reserved no longer.
-	name, claim bool
+	// name: the request's try becomes another name of it, and the job, if it was reserved, is so no longer.
+	name bool
 	// again are the instances of the existing job, an array, that have another attempt in this try.
 	again []string
 	// replace is the live job that the new one takes the place of: it is cancelled.
@@ -211,7 +211,7 @@ func (a *admission) admit(t *txn) error {
 			a.warnings = append(a.warnings, m.warning)
 		}
 		if m.existing != "" {
-			if a.ids[i] = m.existing; m.name || m.claim {
+			if a.ids[i] = m.existing; m.name {
 				t.change(m.existing, func(rec *storev1.JobRecord) {
 					rec.Job.Reserved = nil
 					rec.Names = append(rec.Names, &storev1.Name{TryNumber: one.task.GetTryNumber(), Uid: one.task.GetUid()})

@@ -32,7 +32,7 @@ func (a *admission) reserved(t *txn, one *planned, rec *storev1.JobRecord) meeti
 	}
 	why := a.unfit(t, one.task, rec)
 	if why == "" {
-		return meeting{existing: job.GetId(), claim: a.reserve == nil}
+		return meeting{existing: job.GetId(), name: a.reserve == nil}
 	}
 	m := meeting{warning: fmt.Sprintf("task %s was reserved as job %s, and %s", job.GetKey().GetTask(), job.GetId(), why)}
 	switch {

@@ -83,21 +83,21 @@ func (tx *Tx) remove(rec *storev1.JobRecord) {
 
 // Newest is the id of the newest job of a task: of its newest generation the highest try, the last one created. "" when there is none.
 func (tx *Tx) Newest(key *dagbridgev1.TaskKey) string {
-	return idAtEnd(tx.lastNamed(byAge(appendTaskKey(nil, key), tx.generation(key))))
+	return idAtEnd(tx.lastNamed(tx.newestGeneration(key)))
 }
 
 // NewestTry is the id of the newest job of one try of a task's newest generation, whatever its uid. "" when there is none.
 func (tx *Tx) NewestTry(key *dagbridgev1.TaskKey, try int32) string {
-	return idAtEnd(tx.lastNamed(appendInt32(byAge(appendTaskKey(nil, key), tx.generation(key)), try)))
+	return idAtEnd(tx.lastNamed(appendInt32(tx.newestGeneration(key), try)))
 }
 
-// generation is a task's newest.
-func (tx *Tx) generation(key *dagbridgev1.TaskKey) int32 {
-	last := tx.lastNamed(append(appendTaskKey(nil, key), nameOfLater))
-	if last == nil {
-		return 0
+// newestGeneration begins the names of a task's newest generation, in the order of their age.
+func (tx *Tx) newestGeneration(of *dagbridgev1.TaskKey) []byte {
+	key := appendTaskKey(nil, of)
+	if last := tx.lastNamed(append(key, nameOfLater)); last != nil {
+		return byAge(key, sortedInt32(last[:4]))
 	}
-	return sortedInt32(last[:4])
+	return byAge(key, 0)
 }
 
 // lastNamed is the rest of the last of the names that begin so; nil when there is none.

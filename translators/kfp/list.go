@@ -18,7 +18,7 @@ func (d *dag) overList(name string, spec *taskSpec, c *component, in inputs, fou
 	depth := 1
 	if d.listed() {
 		s.Instances, depth = d.loop.list, d.loop.depth+1
-		w.refs = append(slices.Clone(w.refs), d.loop.lister()...)
+		w = d.afterList(w)
 	}
 	task := &dagbridgev1.Task{}
 	d.program(name, s, task)
@@ -96,12 +96,12 @@ func (t *translator) reset(s state) {
 	t.edges, t.notices, t.skippedBy, t.unknown = s.edges, s.notices, s.skippedBy, false
 }
 
-// lister is the task that lists the instances, if one does.
-func (l *loop) lister() []ref {
-	if l.list == "" {
-		return nil
+// afterList waits, beside what it waits for, for the task that lists the instances of the loop around, if one does.
+func (d *dag) afterList(w wait) wait {
+	if d.listed() {
+		w.refs = append(slices.Clone(w.refs), ref{task: d.loop.list})
 	}
-	return []ref{{task: l.list}}
+	return w
 }
 
 // array makes an array of a task in a loop.

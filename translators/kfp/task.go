@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,9 +57,8 @@ func (d *dag) step(name string, spec *taskSpec, c *component, in inputs, w wait)
 	d.program(name, s, task)
 	if d.loop != nil {
 		task.Array = d.loop.array()
-		w.refs = append(slices.Clone(w.refs), d.loop.lister()...)
 	}
-	at := d.make(s.Task, w, task)
+	at := d.make(s.Task, d.afterList(w), task)
 	made.required, made.steps = []ref{at}, []ref{at}
 	return made
 }

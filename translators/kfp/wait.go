@@ -118,8 +118,7 @@ func (d *dag) condition(name string, spec *taskSpec, c *component, in inputs, w 
 	if d.listed() { // those of the loop's instances for which it holds are a list again
 		s.Instances, s.Listing = d.loop.list, &Listing{}
 		d.program(name, s, task)
-		w.refs = append(slices.Clone(w.refs), d.loop.lister()...)
-		return d.alone().make(s.Task, w, task)
+		return d.alone().make(s.Task, d.afterList(w), task)
 	}
 	task.SkipExitCodes = []int32{ExitSkipped}
 	d.program(name, s, task)

@@ -3,31 +3,28 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
-	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/server/serviceaccount"
 	translate "github.com/dagbridge/dagbridge/translators/kubernetes"
 )
 
 // By these the API server says which pod a service account's token was made for.
 const (
-	accountPrefix = "system:serviceaccount:"
-	podNameClaim  = "authentication.kubernetes.io/pod-name"
-	podUIDClaim   = "authentication.kubernetes.io/pod-uid"
+	podNameClaim = "authentication.kubernetes.io/pod-name"
+	podUIDClaim  = "authentication.kubernetes.io/pod-uid"
 )
 
 // Caller asks the API server whose token it is. A pod's own token for the gateway is the word of the kubelet that the pod is
 // there; which job the pod is of, its labels say, and the namespace, in which the gateway made it.
 func (b *Backend) Caller(ctx context.Context, bearer string, live func(string) (backend.NativeRef, bool)) (string, int, error) {
-	if b.options.Site.URL == "" || strings.Count(bearer, ".") != 2 {
-		return "", -1, nil // it is no JSON web token
+	if b.options.Site.URL == "" || !serviceaccount.IsToken(bearer) {
+		return "", -1, nil
 	}
 	c, err := b.connect()
 	if err != nil {
@@ -35,17 +32,13 @@ func (b *Backend) Caller(ctx context.Context, bearer string, live func(string) (
 	}
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
-	review, err := c.reviews.Create(ctx, &authenticationv1.TokenReview{
-		Spec: authenticationv1.TokenReviewSpec{Token: bearer, Audiences: []string{translate.Audience}},
-	}, metav1.CreateOptions{})
+	user, refusal, err := serviceaccount.Review(ctx, c.reviews, bearer, translate.Audience)
 	if err != nil {
 		return "", -1, errors.New(sentence(err))
 	}
-	account, isAccount := strings.CutPrefix(review.Status.User.Username, accountPrefix)
-	namespace, _, _ := strings.Cut(account, ":")
-	name, uid := review.Status.User.Extra[podNameClaim], review.Status.User.Extra[podUIDClaim]
-	// An API server that knows nothing of audiences answers without.
-	if !review.Status.Authenticated || !slices.Contains(review.Status.Audiences, translate.Audience) || !isAccount || !b.serves(namespace) || len(name) != 1 || len(uid) != 1 {
+	namespace, _, _ := serviceaccount.Split(user.Username)
+	name, uid := user.Extra[podNameClaim], user.Extra[podUIDClaim]
+	if refusal != "" || !b.serves(namespace) || len(name) != 1 || len(uid) != 1 {
 		return "", -1, nil
 	}
 	pod, err := c.core.Pods(namespace).Get(ctx, name[0], metav1.GetOptions{})

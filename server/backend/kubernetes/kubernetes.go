@@ -29,10 +29,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	authclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dagbridge/dagbridge/server/backend"
+	"github.com/dagbridge/dagbridge/server/serviceaccount"
 	"github.com/dagbridge/dagbridge/translators"
 	translate "github.com/dagbridge/dagbridge/translators/kubernetes"
 )
@@ -113,7 +112,7 @@ func (b *Backend) connect() (*clients, error) {
 	if b.clients != nil {
 		return b.clients, nil
 	}
-	config, err := b.config()
+	config, err := serviceaccount.Connection(b.options.Kubeconfig, b.options.Context)
 	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes cluster %s cannot be reached: %w", b.options.Name, err)
 	}
@@ -159,15 +158,6 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 		d.refused()
 	}
 	return answer, err
-}
-
-func (b *Backend) config() (*rest.Config, error) {
-	if b.options.Kubeconfig == "" {
-		return rest.InClusterConfig()
-	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: b.options.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: b.options.Context},
-	).ClientConfig()
 }
 
 // Kind is "kubernetes".

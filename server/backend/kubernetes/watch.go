@@ -72,15 +72,14 @@ func (w *watch) ensure(ctx context.Context, p place) error {
 		w.informers[p] = watched
 	}
 	w.mu.Unlock()
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
-	denied := func() error { return w.denial(p) }
-	cache.WaitForCacheSync(ctx.Done(), func() bool { return watched.HasSynced() || denied() != nil })
-	if err := denied(); err != nil {
-		return err
+	settled := func() bool { return watched.HasSynced() || w.denial(p) != nil }
+	if !settled() { // most often it is
+		ctx, cancel := withTimeout(ctx)
+		defer cancel()
+		cache.WaitForCacheSync(ctx.Done(), settled)
 	}
-	if watched.HasSynced() {
-		return nil
+	if err := w.denial(p); err != nil || watched.HasSynced() {
+		return err
 	}
 	if err := w.troubled(); err != nil {
 		return err

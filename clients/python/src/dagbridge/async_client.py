@@ -83,11 +83,7 @@ class AsyncClient:
         With ``reserve`` the task is handed in ahead of its turn: the next submission of its key claims the job, which is
         cancelled when nobody has so many seconds after its last upstream task has ended. ``warn`` is told the gateway's warnings.
         """
-        answer = await self._call(calls.submit(task, wait_for, on_conflict, if_live, reserve))
-        if warn is not None:
-            for warning in answer.get("warnings", ()):
-                warn(warning)
-        return cast(Job, answer["job"])
+        return calls.submitted(await self._call(calls.submit(task, wait_for, on_conflict, if_live, reserve)), warn)
 
     async def submit_workflow(self, workflow: Workflow) -> Submitted:
         """Hands in a whole DAG, all of it or, when anything is wrong with it, nothing."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote, urlencode
 
 from dagbridge.errors import DagBridgeError, Denied, Unavailable, from_status
-from dagbridge.types import IfLive, OnConflict, Task, TaskKey, WaitFor, Watched, Workflow
+from dagbridge.types import IfLive, Job, OnConflict, Task, TaskKey, WaitFor, Watched, Workflow
 
 log = logging.getLogger("dagbridge")
 
@@ -54,6 +54,14 @@ def submit(task: Task, wait_for: WaitFor, on_conflict: OnConflict, if_live: IfLi
     if reserve is not None:
         body["reserve"] = f"{reserve:.3f}s"
     return Call("POST", "/v1/jobs", body, holds=wait_for != "ACCEPTED")
+
+
+def submitted(answer: Mapping[str, Any], warn: Callable[[str], None] | None) -> Job:
+    """The job in the answer to ``submit``; who is to be warned is told the warnings."""
+    if warn is not None:
+        for warning in answer.get("warnings", ()):
+            warn(warning)
+    return cast(Job, answer["job"])
 
 
 def submit_workflow(workflow: Workflow) -> Call:

@@ -77,11 +77,7 @@ class Client:
         With ``reserve`` the task is handed in ahead of its turn: the next submission of its key claims the job, which is
         cancelled when nobody has so many seconds after its last upstream task has ended. ``warn`` is told the gateway's warnings.
         """
-        answer = self._call(calls.submit(task, wait_for, on_conflict, if_live, reserve))
-        if warn is not None:
-            for warning in answer.get("warnings", ()):
-                warn(warning)
-        return cast(Job, answer["job"])
+        return calls.submitted(self._call(calls.submit(task, wait_for, on_conflict, if_live, reserve)), warn)
 
     def submit_workflow(self, workflow: Workflow) -> Submitted:
         """Hands in a whole DAG, all of it or, when anything is wrong with it, nothing."""

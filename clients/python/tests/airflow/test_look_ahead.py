@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,13 +38,12 @@ def meanwhile(gateway: Gateway, dag: Any, do: Callable[[Client, dict[str, list[J
     def look() -> None:
         try:
             with Client(gateway.url) as client:
-                while not over.is_set():
+                while not over.wait(0.05):
                     by_task: dict[str, list[Job]] = {}
                     for job in client.jobs(workflow=dag.dag_id):
                         by_task.setdefault(job["key"]["task"], []).insert(0, job)
                     if do(client, by_task):
                         return
-                    time.sleep(0.05)
         except BaseException as error:
             failed.append(error)
 
