@@ -2,18 +2,12 @@ package server_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -31,6 +25,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/dagbridge/dagbridge/integration/loopback"
 	dagbridgev1 "github.com/dagbridge/dagbridge/proto/gen/dagbridge/v1"
 	"github.com/dagbridge/dagbridge/server"
 	"github.com/dagbridge/dagbridge/server/auth"
@@ -211,7 +206,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := config.TLS{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
-	first := writeCertificate(t, files, 1)
+	first := writeCertificate(t, files)
 	g := start(t, func(o *server.Options) { o.Listen.TLS = files })
 	g.url = "https://" + g.HTTPAddr()
 	try := func(roots *x509.CertPool) error {
@@ -235,7 +230,7 @@ func TestTLS(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(files.Key, []byte("half-written"), 0o600))
 	require.NoError(t, try(first), "the old one is used while the new one is not complete")
-	second := writeCertificate(t, files, 2)
+	second := writeCertificate(t, files)
 	require.NoError(t, try(second))
 	require.Error(t, try(first))
 
@@ -244,21 +239,11 @@ func TestTLS(t *testing.T) {
 }
 
 // writeCertificate writes a certificate of 127.0.0.1 that has signed itself.
-func writeCertificate(t *testing.T, files config.TLS, serial int64) *x509.CertPool {
+func writeCertificate(t *testing.T, files config.TLS) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, loopback.Certificate(files.Cert, files.Key))
+	certPEM, err := os.ReadFile(files.Cert)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	require.NoError(t, os.WriteFile(files.Cert, certPEM, 0o600))
-	require.NoError(t, os.WriteFile(files.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(certPEM))
 	return roots

@@ -1,14 +1,8 @@
 package bench
 
 import (
-	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"os"
 	"path"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -20,8 +14,7 @@ import (
 	kubernetestest "github.com/dagbridge/dagbridge/integration/kubernetes"
 )
 
-// door is a way to an API server that notes when what was asked. Whoever comes by it needs no credentials: it has the
-// administrator's.
+// door is a way to an API server that notes when what was asked.
 type door struct {
 	kubeconfig string
 
@@ -31,24 +24,8 @@ type door struct {
 
 func newDoor(b *testing.B, c *kubernetestest.Cluster) *door {
 	b.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
-	require.NoError(b, err)
-	way, err := rest.TransportFor(config)
-	require.NoError(b, err)
-	to, err := url.Parse(config.Host)
-	require.NoError(b, err)
-	d := &door{kubeconfig: filepath.Join(b.TempDir(), "kubeconfig"), asked: map[string][]time.Time{}}
-	proxy := &httputil.ReverseProxy{Transport: way, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.note(r)
-		proxy.ServeHTTP(w, r)
-	}))
-	b.Cleanup(func() {
-		server.CloseClientConnections() // watches do not end by themselves
-		server.Close()
-	})
-	require.NoError(b, os.WriteFile(d.kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
-		"clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`, server.URL), 0o600))
+	d := &door{asked: map[string][]time.Time{}}
+	d.kubeconfig = c.Door(b, d.note)
 	return d
 }
 

@@ -82,16 +82,7 @@ func TestTheRightsAreEnough(t *testing.T) {
 	held.Hold = true
 	released := r.submission(t, held)
 	cancelled := r.submit(t, sh("exec sleep 86400"))
-	task := touching(dir, "go")
-	task.Array = &dagbridgev1.Array{Items: []*dagbridgev1.Array_Item{{}, {}}}
-	array := backendtest.Submission(t, task)
-	for i := range 2 {
-		array.Instances = append(array.Instances, translators.Instance{Position: i, JobID: array.Job.Id, MapIndex: []int32{int32(i)}, Item: task.Array.Items[i]})
-	}
-	result := r.backend.Submit(t.Context(), []translators.Submission{array})[0]
-	require.Equal(t, backend.Submitted, result.Outcome, result.Message)
-	both := backend.Known{Ref: result.Ref, Job: array.Job, Positions: []int{0, 1}}
-	r.watcher.Add(both)
+	array := r.array(t, touching(dir, "go"), 2)
 
 	ran.end(t, dagbridgev1.Job_SUCCEEDED)
 	log, _, err := r.backend.Log(t.Context(), ran.ref, ran.Job, -1, "stdout", 0)
@@ -112,15 +103,12 @@ func TestTheRightsAreEnough(t *testing.T) {
 	require.Equal(t, []error{nil}, r.backend.Cancel(t.Context(), []backend.Known{cancelled.known()}))
 	cancelled.end(t, dagbridgev1.Job_CANCELLED)
 
-	state := func(position int, wanted dagbridgev1.Job_State) {
-		r.watcher.Await(t, result.Ref, position, patience, wanted.String(), func(o backend.Observation) bool { return o.State == wanted })
-	}
-	state(0, dagbridgev1.Job_RUNNING)
-	state(1, dagbridgev1.Job_RUNNING)
-	require.Equal(t, []error{nil}, r.backend.Cancel(t.Context(), []backend.Known{{Ref: result.Ref, Job: array.Job, Positions: []int{1}}}))
-	state(1, dagbridgev1.Job_CANCELLED)
+	array.awaitAt(t, 0, dagbridgev1.Job_RUNNING)
+	array.awaitAt(t, 1, dagbridgev1.Job_RUNNING)
+	require.Equal(t, []error{nil}, r.backend.Cancel(t.Context(), []backend.Known{array.known(1)}))
+	array.awaitAt(t, 1, dagbridgev1.Job_CANCELLED)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o644))
-	state(0, dagbridgev1.Job_SUCCEEDED)
+	array.awaitAt(t, 0, dagbridgev1.Job_SUCCEEDED)
 	require.NoError(t, r.backend.Tidy(t.Context(), func(string) bool { return true }))
 
 	elsewhere := newRigAs(t, c, c.Namespace(t), c.UserKubeconfig)

@@ -78,7 +78,36 @@ func (r *rig) submission(t *testing.T, s translators.Submission) *attempt {
 	return a
 }
 
-func (a *attempt) known() backend.Known { return backend.Known{Ref: a.ref, Job: a.Job} }
+// array submits so many instances of a task.
+func (r *rig) array(t *testing.T, task *dagbridgev1.Task, size int) *attempt {
+	t.Helper()
+	task.Array = &dagbridgev1.Array{}
+	for range size {
+		task.Array.Items = append(task.Array.Items, &dagbridgev1.Array_Item{})
+	}
+	s := backendtest.Submission(t, task)
+	for i, item := range task.Array.Items {
+		s.Instances = append(s.Instances, translators.Instance{Position: i, JobID: s.Job.Id, MapIndex: []int32{int32(i)}, Item: item})
+	}
+	return r.submission(t, s)
+}
+
+// known is the attempt as the engine knows it; of an array these positions, or all.
+func (a *attempt) known(positions ...int) backend.Known {
+	k := backend.Known{Ref: a.ref, Job: a.Job, Positions: positions}
+	for i := range a.Instances {
+		if len(positions) == 0 {
+			k.Positions = append(k.Positions, i)
+		}
+	}
+	return k
+}
+
+// awaitAt waits for the state of an instance.
+func (a *attempt) awaitAt(t *testing.T, position int, wanted dagbridgev1.Job_State) {
+	t.Helper()
+	a.rig.watcher.Await(t, a.ref, position, patience, wanted.String(), func(o backend.Observation) bool { return o.State == wanted })
+}
 
 // name is the workload's.
 func (a *attempt) name() string { return a.ref.ID[strings.LastIndexByte(a.ref.ID, '/')+1:] }
